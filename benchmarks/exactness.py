@@ -131,8 +131,7 @@ def regressor(problem: Problem, prior_var: float, weights: FloatArray | None = N
     """Learn with a `BayesianPerceptronRegressor`, which standardises by its first rows; the intercept is left out."""
     X, y = problem.X, problem.y
     model = BayesianPerceptronRegressor(prior_scale=float(np.sqrt(prior_var))).fit(X, y, sample_weight=weights)
-    times = 1 if weights is None else weights.astype(int)  # a row of weight 2 is two of the first rows
-    _, first, targets = problem.at(np.repeat(np.arange(len(y)), times)[:_WARM_UP])
+    _, first, targets = problem.at(slice(_WARM_UP))  # whose weights, if there are any, are equal
     scale, unit = first.std(axis=0), targets.std()
     scale = np.where(scale > 1e-12 * np.abs(first).max(axis=0), scale, 1.0)
     centre, middle = first.mean(axis=0), targets.mean()

@@ -204,8 +204,8 @@ def test_any_number_leaves_a_belief(
     compiled = likelihood.compiled(activation, likelihood.choose_update("auto", activation))
     state = LearningState(math.exp(log_noise), weight, trust=Trust.after(COUNTS[counts]))
     var = math.exp(log_var)
-    none = np.zeros(1)  # which is known of rows that are not re-weighed
-    scores = score_rows(compiled, state, np.array([mean]), np.array([var]), none, none, np.array([y]))[:, 0]
+    none = np.empty((1, 3, 0))  # rows are not re-weighed
+    scores = score_rows(compiled, state, np.array([mean]), np.array([var]), np.zeros(1), none, np.array([y]))[:, 0]
     step = learn_scalar(compiled, state, mean, var, 0.0, y)
     check_step(step, state, var)
     assert scores[0] == state.log_density

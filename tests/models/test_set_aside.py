@@ -354,3 +354,13 @@ def test_a_key_starts_over_as_a_perceptron_does(noise: Any) -> None:
     # A key's rows are not re-weighed after that, so that with a learned noise the two are only close.
     rtol = 0.05 if noise == "learn" else 1e-9
     np.testing.assert_allclose(fleet.perceptron(0).mean, alone.mean, rtol=rtol)
+
+
+def test_after_starting_over_rows_are_re_weighed_again() -> None:
+    X, y = problem(400)
+    targets = np.where(np.arange(400) < 100, y, 1e4 * y)
+    model = BayesianPerceptron(D, "linear", noise="learn").learn(X, targets)
+    n_since = 300 - model.n_set_aside
+    expected = np.sqrt(model.noise / n_since)  # inputs are standard normal, and the prior is wide by now
+    np.testing.assert_allclose(np.sqrt(np.diag(model.cov)), expected, rtol=0.15)
+    np.testing.assert_allclose(np.sqrt(np.diag(model.posterior().cov)), np.sqrt(np.diag(model.cov)), rtol=0.01)

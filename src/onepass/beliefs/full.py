@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dsymm, ssymm
-from scipy.linalg.lapack import dtrtri
+from scipy.linalg.lapack import dsytrd, dsytrd_lwork, dtrtri
 
 from onepass._typing import FloatArray
 from onepass.beliefs.base import Natural, Projection
@@ -25,6 +25,7 @@ _FEW = 16  # rows for which a block is not worth its set-up
 _TINY = 1e-200  # a share of the variance that is none; beyond, quotients would overflow
 _STILL = Wander(1.0, np.empty(0))  # weights that don't move
 _FADED = 1e-6  # what is left of the covariance after as many rows of drift as a block may have
+_EXHAUSTED = 1e-24  # squares that are all rounding, of a vector of Lanczos's method
 _BAND = 8192  # columns of a large product that are worked out together
 
 
@@ -298,21 +299,14 @@ class FullGaussian:
 
     def reweigh(self, state: LearningState, prior: "FullGaussian | DiagonalGaussian") -> None:
         """Re-weigh all rows so far, now that more is known about their noise: see `onepass.engine.noise`."""
-        if state.has_grown():
-            keep = state.reweigh(*self._compare(prior))
-            if keep != 1.0:
-                self.forget(keep, prior)
-            return
-        # The squares left follow from the mean before and after.
-        old, before = state.reference, _whitened(self._mean - prior.mean, prior)
-        self.forget(state.follow_noise(), prior)
-        change = float(before @ _whitened(self._mean - prior.mean, prior))
-        state.squares = max(state.squares + (state.reference - old) * change, 0.0)
+        keep = state.reweigh(*self._all_rows(prior))
+        if keep != 1.0:
+            self.forget(keep, prior)
 
     def asked(self, state: LearningState, prior: "FullGaussian | DiagonalGaussian") -> LearningState:
         """A copy of the state after all rows were asked about their noise: see `onepass.engine.noise`."""
         asked = state.copy()
-        asked.reweigh(*self._compare(prior))
+        asked.reweigh(*self._all_rows(prior))
         return asked
 
     def averaged(self, state: LearningState, prior: "FullGaussian | DiagonalGaussian") -> tuple[FloatArray, FloatArray]:
@@ -322,8 +316,7 @@ class FullGaussian:
         ``f = 1 / (1 - ω + ω u)``: see `onepass.engine.noise`.
         """
         ratios, coordinates, axes = self._axes(prior)
-        asked = state.copy()
-        asked.reweigh(ratios, coordinates**2)
+        asked = self.asked(state, prior)
         logs = np.log(asked.noise) + np.sqrt(2.0 / asked.noise_weight) * _NOISE_NODES
         times = np.exp(logs)[:, None] / state.reference
         factors = 1.0 / (1.0 - ratios + ratios * times)
@@ -340,10 +333,52 @@ class FullGaussian:
         cov = axes.T @ (np.diag(shares @ (ratios * times * factors)) + scatter) @ axes
         return prior.mean + mean @ axes, cov
 
-    def _compare(self, prior: "FullGaussian | DiagonalGaussian") -> tuple[FloatArray, FloatArray]:
-        """Eigenvalues of the covariance in units of the prior's, and squared coordinates of the mean's way from it."""
-        ratios, coordinates, _ = self._axes(prior)
-        return ratios, coordinates**2
+    def noise_responses(
+        self, rows: FloatArray, variances: FloatArray, prior: "FullGaussian | DiagonalGaussian", steps: int
+    ) -> FloatArray:
+        """How rows ``(n, p)`` of these variances change with the noise, ``(n, 3, steps)``: see `onepass.engine.noise`.
+
+        Lanczos's method for all rows at once; a row whose vectors are exhausted has zeros from there on.
+        """
+        found = np.zeros((len(rows), 3, steps))
+        if not steps:
+            return found
+        gap, lengths = _whitened(self._mean - prior.mean, prior), np.sqrt(variances)
+        lengths_inverse = lowered(lengths)[:, None]
+        image = _whitened(lengths_inverse * self.gains(rows), prior)
+        vector, before, below = np.empty(0), np.zeros(1), np.zeros(len(rows))
+        for i in range(steps):
+            own = np.square(image).sum(axis=1)
+            found[:, 0, i], found[:, 2, i] = np.minimum(own, 1.0), lengths * (image @ gap)
+            if i + 1 == steps:
+                break
+            root = self.to_root().astype(np.float64)
+            if not i:
+                vector = lengths_inverse * (rows @ root.T)
+            new = _unwhitened(image, prior) @ root.T - own[:, None] * vector - below[:, None] * before
+            squares = np.square(new).sum(axis=1)
+            below = np.where(squares > _EXHAUSTED * own**2, np.sqrt(squares), 0.0)
+            found[:, 1, i] = below
+            before, vector = vector, new * lowered(below)[:, None]
+            image = _whitened(vector @ root, prior)
+        return found
+
+    def _all_rows(self, prior: "FullGaussian | DiagonalGaussian") -> tuple[FloatArray, FloatArray, float, float, float]:
+        """What all rows say about their noise: the numbers of `onepass.engine.noise.AllRows`."""
+        root = self.to_root().astype(np.float64)
+        if self._dense is not None and isinstance(prior, DiagonalGaussian):
+            inverse = lowered(_prior_root(prior))
+            omega, diagonal = inverse[:, None] * self._dense * inverse, np.diag(root) * inverse
+        else:
+            ratio = _unwhitened(root, prior)
+            omega, diagonal = ratio.T @ ratio, np.diag(ratio)
+        bordered = np.zeros((len(root) + 1, len(root) + 1), order="F")
+        bordered[1:, 0], bordered[1:, 1:] = _whitened(self._mean - prior.mean, prior), omega
+        room, _ = dsytrd_lwork(len(bordered), lower=1)
+        _, main, below, _, _ = dsytrd(bordered, lower=1, lwork=int(room), overwrite_a=1)
+        known = np.abs(diagonal[diagonal != 0.0])
+        log_det, square = 2.0 * float(np.log(known).sum()), float(below[0] ** 2)
+        return np.minimum(main[1:], 1.0), np.append(below[1:], 0.0), square, log_det, float(len(known))
 
     def _axes(self, prior: "FullGaussian | DiagonalGaussian") -> tuple[FloatArray, FloatArray, FloatArray]:
         """Axes ``(k, p)`` along which covariance and prior are diagonal; the ratios there, and the mean's coordinates.
@@ -423,12 +458,20 @@ class FullGaussian:
         return all(bool(np.isfinite(array).all()) for array in (self.mean, *kept))
 
 
-def _whitened(gap: FloatArray, prior: FullGaussian | DiagonalGaussian) -> FloatArray:
-    """A way in the space of the weights in units of the prior: ``R0'^-1 gap``."""
+def _whitened(vectors: FloatArray, prior: FullGaussian | DiagonalGaussian) -> FloatArray:
+    """Vectors in the space of the weights, ``(..., p)``, in units of the prior: ``R0'^-1`` times each."""
     whole = _prior_root(prior)
     if isinstance(prior, DiagonalGaussian):
-        return np.asarray(gap * lowered(whole))
-    return np.asarray(solve_triangular(_solid(whole), gap, lower=True, trans=1))
+        return np.asarray(vectors * lowered(whole))
+    return np.asarray(solve_triangular(_solid(whole), vectors.T, lower=True, trans=1).T)
+
+
+def _unwhitened(vectors: FloatArray, prior: FullGaussian | DiagonalGaussian) -> FloatArray:
+    """``R0^-1`` times each of some vectors, ``(..., p)``."""
+    whole = _prior_root(prior)
+    if isinstance(prior, DiagonalGaussian):
+        return np.asarray(vectors * lowered(whole))
+    return np.asarray(solve_triangular(_solid(whole), vectors.T, lower=True).T)
 
 
 def _prior_root(prior: FullGaussian | DiagonalGaussian) -> FloatArray:

@@ -12,5 +12,6 @@ cpdef Py_ssize_t block_scalars(
     double[::1, :] mixing, double[:, ::1] noted, double[:, ::1] out, double[:, ::1] sites
 )
 cpdef Py_ssize_t block_noise(
-    LearningState state, Py_ssize_t size, const double[:, ::1] noted, const double[::1] shrinkage, const double[::1] pull, double[:, ::1] out
+    LearningState state, RowRule rule, const double[:, ::1] noted, const double[::1, :] gains, const double[::1] scores,
+    double[::1] mean, double[:, ::1] out
 )

@@ -9,6 +9,8 @@ once for a symmetric rank-b update of its lower triangle.
 import cython
 import numpy as np
 from cython.cimports.libc.math import isfinite
+from cython.cimports.onepass.engine.noise import Response
+from cython.cimports.onepass.engine.rows import _respond_once
 from cython.cimports.onepass.engine.step import learn_noise, learn_scalar, learn_site
 from scipy.linalg.blas import dsymm, dsyrk, dtrsm, ssymm, ssyrk, strsm
 
@@ -93,10 +95,16 @@ def block_scalars(
     return learned
 
 
-def block_noise(state, size, noted, shrinkage, pull, out):
-    """Learn the noise from the rows of a block whose steps are known, up to the one after which it is re-weighed."""
+def block_noise(state, rule, noted, gains, scores, mean, out):
+    """Learn the noise from the rows of a block whose steps are known, up to the one after which it is re-weighed.
+
+    ``gains``, ``(p, b)``, are ``c`` of each row; ``mean`` is moved along with them.
+    """
     i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    p: cython.Py_ssize_t = mean.shape[0]
     learned: cython.Py_ssize_t = noted.shape[1]
+    response: Response
     with cython.nogil:
         for i in range(noted.shape[1]):
             state.pending = True
@@ -106,11 +114,15 @@ def block_noise(state, size, noted, shrinkage, pull, out):
             state.pending_weight = noted[2, i]
             if out.shape[0]:
                 out[i, 2] = state.noise
-            learn_noise(state, shrinkage[i], pull[i])
+            gain = cython.address(gains[0, i])
+            _respond_once(p, noted[1, i], gain, cython.address(mean[0]), rule, cython.NULL, cython.address(response))
+            learn_noise(state, cython.address(response))
+            for j in range(p):
+                mean[j] += scores[i] * gain[j]
             if out.shape[0]:
                 out[i, 3] = state.log_density
                 out[i, 6] = state.row_evidence
-            if state.is_due(size):
+            if state.is_due(p):
                 learned = i + 1
                 break
     return learned
@@ -159,8 +171,8 @@ def learn_block(rows, y, rule, state, kept, added, mean, cov, out, sites):
     steps = trsm(1.0, mixing.astype(cov.dtype, order="F"), gains, side=1, lower=1, trans_a=1, diag=1, overwrite_b=1)
     if state.reference:
         first = progress.n_weighted - b
-        shrinkage, pull = shares_of_noise(steps, mean, rule, growth, scores, noted[1])
-        b = block_noise(progress, len(mean), noted, shrinkage, pull, out)
+        gains = np.asfortranarray(steps, dtype=np.float64)
+        b = block_noise(progress, rule, noted, gains, scores, mean.astype(np.float64), out)
         progress.n_weighted = first + b
         steps, scores, informations = steps[:, :b], scores[:b], informations[:b]
     state.assign(progress)
@@ -176,15 +188,3 @@ def learn_block(rows, y, rule, state, kept, added, mean, cov, out, sites):
         if kept != 1.0:
             cov *= growth[b - 1]
     return b
-
-
-def shares_of_noise(steps, mean, rule, growth, scores, variances):
-    """Shrinkage and pull of each row of a block: see `step.learn_noise`."""
-    precisions = np.asarray(rule.precisions)
-    if not len(precisions):
-        return np.zeros(len(scores)), np.zeros(len(scores))
-    weighted = steps * precisions[:, None]
-    products = np.asarray(steps.T @ weighted, dtype=np.float64)
-    own = growth**2 * np.diag(products)
-    shrinkage = 1.0 - np.divide(own, variances, out=np.ones_like(own), where=variances > 0.0)
-    return shrinkage, growth * ((mean - np.asarray(rule.centre)) @ weighted + np.tril(products, -1) @ scores)

@@ -8,7 +8,7 @@ cpdef enum:
 # Where each number stands behind the belief of keys whose rows are re-weighed, and how many these are.
 cpdef enum:
     OF_REFERENCE, OF_SQUARES, OF_WEIGHT, OF_COPIES, OF_TRUSTED_COPIES, OF_LOG_START, OF_START_WEIGHT, OF_LAST_LOG_NOISE,
-    OF_LAST_SEEN, OF_LAST_EXACT, OF_TOTAL, N_REWEIGHED
+    OF_LAST_SEEN, OF_LAST_NOISE_WEIGHT, OF_TOTAL, N_REWEIGHED
 
 cpdef Py_ssize_t learn_fleet(
     const double[:, ::1] X, const double[::1] y, const long long[::1] slots, const long long[::1] order, RowRule rule,

@@ -11,6 +11,7 @@ import cython
 import numpy as np
 from cython.cimports.libc.math import floor, pow, sqrt
 from cython.cimports.libc.string import memcpy
+from cython.cimports.onepass.engine.noise import Response
 from cython.cimports.onepass.engine.outliers import Trust
 from cython.cimports.onepass.engine.rows import forget_root, learn_row_root, scratch_size
 from cython.cimports.onepass.engine.step import LearningState, score_row
@@ -109,7 +110,7 @@ def _read(record, p, reweighs, state):
         state.start_weight = behind[OF_START_WEIGHT]
         state.last_log_noise = behind[OF_LAST_LOG_NOISE]
         state.last_seen = behind[OF_LAST_SEEN]
-        state.last_exact = behind[OF_LAST_EXACT]
+        state.last_noise_weight = behind[OF_LAST_NOISE_WEIGHT]
         state.total = behind[OF_TOTAL]
         behind += N_REWEIGHED
     state.trust.read(behind)
@@ -133,7 +134,7 @@ def _write(record, p, reweighs, state):
         behind[OF_START_WEIGHT] = state.start_weight
         behind[OF_LAST_LOG_NOISE] = state.last_log_noise
         behind[OF_LAST_SEEN] = state.last_seen
-        behind[OF_LAST_EXACT] = state.last_exact
+        behind[OF_LAST_NOISE_WEIGHT] = state.last_noise_weight
         behind[OF_TOTAL] = state.total
         behind += N_REWEIGHED
     state.trust.write(behind)
@@ -215,6 +216,8 @@ def _project(X, y, slots, ahead, rule, records, prior):
     reweighs: cython.bint = n_behind >= N_REWEIGHED
     state: LearningState = _state_of(np.inf, n_behind)
     scores: cython.bint = y.shape[0] > 0
+    response: Response
+    response.n = 0  # how far a target is distrusted does not depend on it
     with cython.nogil:
         for i in range(X.shape[0]):
             record = cython.address(records[slots[i], 0]) if slots[i] >= 0 else cython.address(prior[0])
@@ -238,7 +241,7 @@ def _project(X, y, slots, ahead, rule, records, prior):
             out[i, 2] = state.noise
             out[i, 3] = state.noise_weight
             if scores:
-                _, out[i, 4] = score_row(rule.likelihood, state, mean, var, 0.0, 0.0, y[i])
+                _, out[i, 4] = score_row(rule.likelihood, state, mean, var, 0.0, cython.address(response), y[i])
     rule.likelihood.raise_pending()
     return result
 

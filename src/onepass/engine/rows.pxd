@@ -1,4 +1,5 @@
 from onepass.engine.matches cimport CompiledLikelihood
+from onepass.engine.noise cimport AllRows, Response
 from onepass.engine.step cimport LearningState
 from onepass.engine.switching cimport Switching
 
@@ -66,22 +67,24 @@ cdef Py_ssize_t scratch_size(RowRule rule, Py_ssize_t p) noexcept nogil
 cdef void forget_root(
     Py_ssize_t p, double keep, bint coupled, const double* prior, Real* mean, Real* root, bint packed, Real* space
 ) noexcept nogil
-cdef (double, double) _share_of_noise(
-    Py_ssize_t p, double var, const Real* gain, const Real* mean, const double* prior, bint coupled
+cdef void _respond_once(
+    Py_ssize_t p, double var, const Real* gain, const Real* mean, RowRule rule, const double* prior, Response* response
 ) noexcept nogil
-cdef (double, double) _share_by_precisions(
-    Py_ssize_t p, double var, const Real* gain, const Real* mean, RowRule rule
+cdef void respond_root(
+    Py_ssize_t p, Py_ssize_t steps, bint coupled, const double* prior, const Real* coords, double var, const Real* mean,
+    const Real* root, bint packed, Response* response
 ) noexcept nogil
 cdef void reweigh_root(
     Py_ssize_t p, bint coupled, const double* prior, LearningState state, Real* mean, Real* root, bint packed, Real* space
 ) noexcept nogil
-cdef Py_ssize_t _compare_root(
+cdef AllRows _ask_root(
     Py_ssize_t p, bint coupled, const double* prior, const Real* mean, const Real* root, bint packed, double* memory
 ) noexcept nogil
 cdef void _whitened_gap(
     Py_ssize_t p, bint coupled, const double* prior, const Real* mean, double* gap
 ) noexcept nogil
-cdef void _orthogonalise(Py_ssize_t p, double* matrix, double* norms) noexcept nogil
+cdef void _whiten(Py_ssize_t p, bint coupled, const double* prior, double* vector) noexcept nogil
+cdef void _unwhiten(Py_ssize_t p, bint coupled, const double* prior, double* vector) noexcept nogil
 cdef void _factor_row(
     Py_ssize_t i, double keep, double fade, const Real* ratio, Real* factor, Real* pivot, Real* s
 ) noexcept nogil

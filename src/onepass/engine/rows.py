@@ -9,12 +9,14 @@ the log odds of a jump after it. ``sites``, if they are not empty, are what each
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import expm1, fabs, fmod, isfinite, log1p, sqrt
+from cython.cimports.libc.math import expm1, fabs, fmod, isfinite, log, log1p, sqrt
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcpy
+from cython.cimports.onepass.engine.noise import AllRows, Response, tridiagonalise
 from cython.cimports.onepass.engine.step import N_SITE, LearningState, learn_noise, learn_scalar, learn_site
 
 _TINY = cython.declare(cython.double, 1e-100)  # the square root of a share of the variance that is none
+_EXHAUSTED = cython.declare(cython.double, 1e-24)  # squares that are all rounding, of a vector of Lanczos's method
 
 
 class RowRule:
@@ -327,6 +329,10 @@ def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, prior, forge
         if forgets:
             _restore(p, mean, root, packed, saved)
         return seen
+    response: Response
+    steps: cython.Py_ssize_t = state.response_steps() if state.pending and prior != cython.NULL else 0
+    if steps > 1:
+        respond_root(p, steps, rule.coupled, prior, coords, var, mean, root, packed, cython.address(response))
     share = ratio
     for j in range(p):
         gain[j] = 0.0
@@ -356,11 +362,9 @@ def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, prior, forge
         before = after
         before_inverse = inverse
     if state.pending:
-        if prior == cython.NULL:
-            shrinkage, pull = _share_by_precisions(p, var, gain, mean, rule)
-        else:
-            shrinkage, pull = _share_of_noise(p, var, gain, mean, prior, rule.coupled)
-        learn_noise(state, shrinkage, pull)
+        if steps <= 1:
+            _respond_once(p, var, gain, mean, rule, prior, cython.address(response))
+        learn_noise(state, cython.address(response))
     for k in range(p):
         mean[k] += score * gain[k]
     if prior != cython.NULL and state.is_due(p):
@@ -371,34 +375,89 @@ def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, prior, forge
     return seen
 
 
-def _share_of_noise(p, var, gain, mean, prior, coupled):
-    """Shrinkage and pull of `step.learn_noise` for independent weights of the prior; none for correlated ones."""
-    if coupled or var <= 0.0:
-        return 0.0, 0.0
+def _respond_once(p, var, gain, mean, rule, prior, response):
+    """Fill the first step of a row's response to the noise, see `noise`; none where the prior's weights correlate.
+
+    ``prior`` is for rules without mean and precisions of their own.
+    """
+    response.n = 0
+    by_rule: cython.bint = rule.precisions.shape[0] > 0
+    if var <= 0.0 or not (by_rule or (prior != cython.NULL and not rule.coupled)):
+        return
     j: cython.Py_ssize_t
     own = 0.0
     pull = 0.0
     for j in range(p):
-        entry = prior[p + j * (j + 1) // 2 + j]  # of the root, whose square is a variance
-        if entry != 0.0:
-            precise = gain[j] / (entry * entry)
-            own += gain[j] * precise
-            pull += precise * (mean[j] - prior[j])
-    return 1.0 - own / var, pull
-
-
-def _share_by_precisions(p, var, gain, mean, rule):
-    """The same for a belief that is not kept as a root."""
-    if var <= 0.0 or rule.precisions.shape[0] == 0:
-        return 0.0, 0.0
-    j: cython.Py_ssize_t
-    own = 0.0
-    pull = 0.0
-    for j in range(p):
-        precise = gain[j] * rule.precisions[j]
+        if by_rule:
+            precise = gain[j] * rule.precisions[j]
+            centre = rule.centre[j]
+        else:
+            entry = prior[p + j * (j + 1) // 2 + j]  # of the root, whose square is a variance
+            precise = gain[j] / (entry * entry) if entry != 0.0 else 0.0
+            centre = prior[j]
         own += gain[j] * precise
-        pull += precise * (mean[j] - rule.centre[j])
-    return 1.0 - own / var, pull
+        pull += precise * (mean[j] - centre)
+    response.n = 1
+    response.diagonal[0] = min(own / var, 1.0)
+    response.below[0] = 0.0
+    response.pull[0] = pull
+
+
+def respond_root(p, steps, coupled, prior, coords, var, mean, root, packed, response):
+    """Fill a row's response to the noise, see `noise`, from its coordinates ``r = R x``: Lanczos's method."""
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    response.n = 0
+    gap = cython.cast(cython.p_double, malloc(4 * p * cython.sizeof(cython.double))) if var > 0.0 else cython.NULL
+    if gap == cython.NULL:
+        return
+    vector = gap + p
+    before = gap + 2 * p
+    image = gap + 3 * p
+    _whitened_gap(p, coupled, prior, mean, gap)
+    length = sqrt(var)
+    for j in range(p):
+        vector[j] = coords[j] / length
+        before[j] = 0.0
+    below = 0.0
+    for i in range(steps):
+        for k in range(p):
+            image[k] = 0.0
+        for j in range(p):
+            r = root + (j * (j + 1) // 2 if packed else j * p)
+            entry = vector[j]
+            for k in range(j + 1):
+                image[k] += entry * r[k]
+        _whiten(p, coupled, prior, image)
+        own = 0.0
+        pull = 0.0
+        for k in range(p):
+            own += image[k] * image[k]
+            pull += image[k] * gap[k]
+        response.n = i + 1
+        response.diagonal[i] = min(own, 1.0)
+        response.below[i] = 0.0
+        response.pull[i] = length * pull
+        if i + 1 == steps:
+            break
+        _unwhiten(p, coupled, prior, image)
+        square = 0.0
+        for j in range(p):
+            r = root + (j * (j + 1) // 2 if packed else j * p)
+            total = -own * vector[j] - below * before[j]
+            for k in range(j + 1):
+                total += r[k] * image[k]
+            before[j] = vector[j]
+            vector[j] = total
+            square += total * total
+        if square <= _EXHAUSTED * own * own:
+            break
+        below = sqrt(square)
+        response.below[i] = below
+        for j in range(p):
+            vector[j] /= below
+    free(gap)
 
 
 def reweigh_root(p, coupled, prior, state, mean, root, packed, space):
@@ -406,119 +465,93 @@ def reweigh_root(p, coupled, prior, state, mean, root, packed, space):
 
     ``space`` has room for what `forget_root` needs.
     """
-    j: cython.Py_ssize_t
-    memory = cython.cast(cython.p_double, malloc((p * p + 3 * p) * cython.sizeof(cython.double)))
+    memory = cython.cast(cython.p_double, malloc((p + 1) * (p + 5) * cython.sizeof(cython.double)))
     if memory == cython.NULL:
         return
-    if state.has_grown():
-        n = _compare_root(p, coupled, prior, mean, root, packed, memory)
-        keep = state.new_reference(n, memory, memory + p, memory + 2 * p)
-        if keep != 1.0:
-            forget_root(p, keep, coupled, prior, mean, root, packed, space)
-    else:  # the squares left follow from the mean before and after: (new - old) (m - m0)'P0 (m_new - m0) more
-        _whitened_gap(p, coupled, prior, mean, memory)
-        old = state.reference
-        forget_root(p, state.follow_noise(), coupled, prior, mean, root, packed, space)
-        _whitened_gap(p, coupled, prior, mean, memory + p)
-        change = 0.0
-        for j in range(p):
-            change += memory[j] * memory[p + j]
-        state.squares = max(state.squares + (state.reference - old) * change, 0.0)
+    all_rows = _ask_root(p, coupled, prior, mean, root, packed, memory)
+    keep = state.new_reference(cython.address(all_rows))
     free(memory)
+    if keep != 1.0:
+        forget_root(p, keep, coupled, prior, mean, root, packed, space)
 
 
 def _whitened_gap(p, coupled, prior, mean, gap):
     """Fill the way of the mean from the prior's, in units of the prior: ``R0'^-1 (m - m0)``."""
     j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
     for j in range(p):
         gap[j] = mean[j] - prior[j]
+    _whiten(p, coupled, prior, gap)
+
+
+def _whiten(p, coupled, prior, vector):
+    """``R0'^-1 vector``, in place; 0 where the prior knows a weight exactly."""
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
     for j in range(p - 1, -1, -1):
         prior_row = prior + p + j * (j + 1) // 2
-        gap[j] *= 1.0 / prior_row[j] if prior_row[j] != 0.0 else 0.0
+        vector[j] *= 1.0 / prior_row[j] if prior_row[j] != 0.0 else 0.0
         if coupled:
             for k in range(j):
-                gap[k] -= prior_row[k] * gap[j]
+                vector[k] -= prior_row[k] * vector[j]
 
 
-def _compare_root(p, coupled, prior, mean, root, packed, memory):
-    """Fill the ratios ``ω`` and squares ``b²`` of `noise`, ``(n,)`` each at ``p`` numbers' distance; returns ``n``.
+def _unwhiten(p, coupled, prior, vector):
+    """``R0^-1 vector``, in place."""
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    for j in range(p):
+        prior_row = prior + p + j * (j + 1) // 2
+        if coupled:
+            for k in range(j):
+                vector[j] -= prior_row[k] * vector[k]
+        vector[j] *= 1.0 / prior_row[j] if prior_row[j] != 0.0 else 0.0
 
-    The rows of ``R R0^-1`` are made orthogonal by rotations of two of them at a time (one-sided Jacobi), which keeps
-    the digits of small ones; a row is then an eigenvector of the covariance in units of the prior's, and its square the
-    ratio. Directions that the prior knows exactly are left out. Written out here, and not asked of LAPACK, as a model
-    must learn the same from the same rows to the last bit.
+
+def _ask_root(p, coupled, prior, mean, root, packed, memory):
+    """What all rows say about their noise, see `noise`: ``Ω`` made tridiagonal, bordered by the mean's way ``b``.
+
+    ``memory`` has room for ``(p + 1) (p + 5)`` numbers, which the result refers to.
     """
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
-    values = memory  # (p,)
-    squares = memory + p
-    gap = memory + 2 * p
-    matrix = memory + 3 * p  # (p, p)
-    _whitened_gap(p, coupled, prior, mean, gap)
-    for i in range(p):
+    n: cython.Py_ssize_t = p + 1
+    matrix = memory + 4 * n  # (n, n), of which the first coordinate is the border
+    below = memory
+    diagonal = memory + n
+    s = memory + 2 * n
+    _whitened_gap(p, coupled, prior, mean, s)
+    for i in range(n):
+        for k in range(i + 1):
+            matrix[i * n + k] = 0.0
+        if i > 0:
+            matrix[i * n] = s[i - 1]
+    log_det = 0.0
+    n_directions = 0.0
+    for i in range(p):  # Ω = S'S with S = R R0^-1, of which this is a row
         r = root + (i * (i + 1) // 2 if packed else i * p)
-        s = matrix + i * p
-        for k in range(p):
-            s[k] = r[k] if k <= i else 0.0
+        prior_row = prior + p + i * (i + 1) // 2
+        if prior_row[i] != 0.0 and r[i] != 0.0:
+            log_det += 2.0 * log(fabs(r[i] / prior_row[i]))
+            n_directions += 1.0
+        for k in range(i + 1):
+            s[k] = r[k]
         for j in range(i, -1, -1):
             prior_row = prior + p + j * (j + 1) // 2
             s[j] *= 1.0 / prior_row[j] if prior_row[j] != 0.0 else 0.0
             if coupled:
                 for k in range(j):
                     s[k] -= s[j] * prior_row[k]
-    _orthogonalise(p, matrix, values)
-    n: cython.Py_ssize_t = 0
-    for j in range(p):
-        if values[j] <= 0.0:
-            continue
-        total = 0.0
-        s = matrix + j * p
-        for k in range(p):
-            total += s[k] * gap[k]
-        squares[n] = total * (total / values[j])
-        values[n] = min(values[j], 1.0)  # more is rounding
-        n += 1
-    return n
-
-
-def _orthogonalise(p, matrix, norms):
-    """Rotate pairs of rows until all are orthogonal, and fill their squared lengths."""
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    for _ in range(30):
-        rotated: cython.bint = False
-        for i in range(p):
-            total = 0.0
-            first = matrix + i * p
-            for k in range(p):
-                total += first[k] * first[k]
-            norms[i] = total
-        for i in range(p - 1):
-            first = matrix + i * p
-            for j in range(i + 1, p):
-                second = matrix + j * p
-                product = 0.0
-                for k in range(p):
-                    product += first[k] * second[k]
-                if product * product <= 1e-22 * norms[i] * norms[j]:
-                    continue
-                rotated = True
-                half = 0.5 * (norms[j] - norms[i]) / product
-                tangent = (1.0 if half >= 0.0 else -1.0) / (fabs(half) + sqrt(1.0 + half * half))
-                cosine = 1.0 / sqrt(1.0 + tangent * tangent)
-                sine = tangent * cosine
-                for k in range(p):
-                    left = first[k]
-                    right = second[k]
-                    first[k] = cosine * left - sine * right
-                    second[k] = sine * left + cosine * right
-                norms[i] = max(norms[i] - tangent * product, 0.0)
-                norms[j] = norms[j] + tangent * product
-        if not rotated:
-            break
+        for j in range(i + 1):
+            entry = s[j]
+            row = matrix + (j + 1) * n + 1
+            for k in range(j + 1):
+                row[k] += entry * s[k]
+    tridiagonalise(n, matrix, below, memory + 2 * n)
+    for i in range(p):
+        diagonal[i] = min(matrix[(i + 1) * (n + 1)], 1.0)  # more is rounding
+    below[p] = 0.0
+    return AllRows(p, diagonal, below + 1, below[0] * below[0], log_det, n_directions)
 
 
 class RowLearner:
@@ -536,7 +569,7 @@ class RowLearner:
         """Learn a row of the right type."""
         if x.shape[0] + self.rule.bias != self.mean.shape[0] or not self.rule.likelihood.accepts(y):
             return False
-        if self.state.trust.is_alarmed() or self.state.is_due(self.mean.shape[0]):
+        if self.state.trust.is_alarmed():
             return False
         return self.learn_row(x, y)
 
@@ -751,7 +784,7 @@ def rows_root(X, X_var, y, rule, state, mean, root, forgets, out, sites):
                 out[i, 4] = state.trust.distrust
                 out[i, 5] = state.trust.suspicion
                 out[i, 6] = state.row_evidence
-            if (state.trust.is_alarmed() and sites.shape[0] == 0) or state.is_due(mean.shape[0]):
+            if (state.trust.is_alarmed() and sites.shape[0] == 0) or (not has_prior and state.is_due(mean.shape[0])):
                 learned = i + 1
                 break
     rule.likelihood.raise_pending()
@@ -845,8 +878,9 @@ def learn_row_dense(x, x_var, d, y, rule, state, before, wander, cancelled, mean
     for k in range(0 if site == cython.NULL else N_SITE):
         site[k] = own_site[k]
     if state.pending:
-        shrinkage, pull = _share_by_precisions(p, var, gain, mean, rule)
-        learn_noise(state, shrinkage, pull)
+        response: Response
+        _respond_once(p, var, gain, mean, rule, cython.NULL, cython.address(response))
+        learn_noise(state, cython.address(response))
     for j in range(p):
         mean[j] += score * gain[j]
         step = information * gain[j]

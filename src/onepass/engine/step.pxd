@@ -1,4 +1,5 @@
 from onepass.engine.matches cimport CompiledLikelihood, Match
+from onepass.engine.noise cimport AllRows, Response
 from onepass.engine.outliers cimport Trust
 
 cimport cython
@@ -20,7 +21,7 @@ cdef struct Tilt:
 @cython.final
 cdef class LearningState:
     cdef public double noise, noise_weight, noise_window, log_evidence, n_seen, log_density, row_evidence
-    cdef public double reference, squares, weight, copies, trusted_copies, log_start, start_weight, last_log_noise, last_seen, last_exact, total, largest
+    cdef public double reference, squares, weight, copies, trusted_copies, log_start, start_weight, last_log_noise, last_seen, last_noise_weight, total, largest
     cdef public Trust trust
     cdef const double[::1] row_weights
     cdef public Py_ssize_t n_weighted  # rows of these that have been learned
@@ -34,11 +35,8 @@ cdef class LearningState:
     cdef void start_over(self) noexcept nogil
     cpdef void start_reweighing(self) noexcept nogil
     cpdef bint is_due(self, Py_ssize_t size) noexcept nogil
-    cpdef bint has_grown(self) noexcept nogil
-    cpdef double follow_noise(self) noexcept nogil
-    cdef double new_reference(
-        self, Py_ssize_t n, const double* ratios, const double* squares, double* room
-    ) noexcept nogil
+    cpdef Py_ssize_t response_steps(self) noexcept nogil
+    cdef double new_reference(self, const AllRows* all_rows) noexcept nogil
 
 cdef (double, double) _error_of(
     CompiledLikelihood likelihood, LearningState state, double mean, double var, double y
@@ -53,15 +51,16 @@ cdef (double, double, double) _linear_step(
 cdef (double, double, double) _linear_copies(
     LearningState state, double mean, double var, double y, double row_weight
 ) noexcept nogil
-cpdef void learn_noise(LearningState state, double shrinkage, double pull) noexcept nogil
+cdef void learn_noise(LearningState state, const Response* response) noexcept nogil
+cdef void _read_response(const double[:, ::1] numbers, Response* response) noexcept nogil
 cdef (double, double, double) _noise_mixture(
-    double e, double v, double input_var, double w, double told, double k, double pull, double s, double log_noise, double std
+    double e, double v, double input_var, double w, double told, const Response* response, double s, double noise, double std
 ) noexcept nogil
 cdef (double, double, double) _known_noise_density(
-    double e, double v, double input_var, double w, double told, double k, double pull, double s, double log_noise, double std
+    double e, double v, double input_var, double w, double told, const Response* response, double s, double noise, double std
 ) noexcept nogil
 cdef double _log_copies(
-    double e, double v, double input_var, double w, double told, double k, double pull, double s, double z
+    double error, double var, double noise, double log_noise, double w, double told
 ) noexcept nogil
 cdef (double, double, double) _learn_copy(
     CompiledLikelihood likelihood, LearningState state, double mean, double var, double input_var, double y,
@@ -85,9 +84,10 @@ cdef (double, double) _tempered_noise(
 ) noexcept nogil
 cdef double _towards(double old, double new) noexcept nogil
 cdef (double, double) score_row(
-    CompiledLikelihood likelihood, LearningState state, double mean, double var, double shrinkage, double pull, double y
+    CompiledLikelihood likelihood, LearningState state, double mean, double own_var, double input_var,
+    const Response* response, double y
 ) noexcept nogil
 cpdef object score_rows(
     CompiledLikelihood likelihood, LearningState state, const double[::1] mean, const double[::1] var,
-    const double[::1] shrinkage, const double[::1] pull, const double[::1] y
+    const double[::1] input_var, const double[:, :, ::1] responses, const double[::1] y
 )

@@ -25,7 +25,7 @@ import cython
 import numpy as np
 from cython.cimports.libc.math import INFINITY, NAN, exp, fabs, isfinite, isnan, log, sqrt
 from cython.cimports.onepass.engine.matches import Match
-from cython.cimports.onepass.engine.noise import marginal_noise, squares_left
+from cython.cimports.onepass.engine.noise import N_STEPS, AllRows, Response, marginal_noise, respond, squares_left
 from cython.cimports.onepass.engine.outliers import SOON, Trust, far_log_density
 
 from onepass.engine.noise import NOISE_FLOOR
@@ -41,25 +41,26 @@ NOISE, NOISE_WEIGHT, NOISE_WINDOW, LOG_EVIDENCE, N_SEEN, LARGEST, REFERENCE = ra
 _START_WEIGHT = cython.declare(cython.double, NOISE_START_WEIGHT)
 _LOWEST = cython.declare(cython.double, float(np.log(NOISE_FLOOR)))
 _HIGHEST = cython.declare(cython.double, 600.0)
+_LEAST_NOISE = cython.declare(cython.double, NOISE_FLOOR)
+_LARGEST_NOISE = cython.declare(cython.double, float(np.exp(600.0)))
 _LOG_2PI = cython.declare(cython.double, 1.8378770664093453)
 # So many standard deviations above its mean is the log noise with which weights are learned that are not re-weighed;
 # one, once it is known: with too small a noise they would stay wrong for good.
 _CAUTION = cython.declare(cython.double, 1.4)
-# Rows are re-weighed when the log noise has moved by so much, or by so many of its own standard deviations, or when
-# there are so many times more rows than the last time.
+# Rows are re-weighed when the belief about the log noise has moved, in its own units, by a square of so much per
+# weight, as the work grows with the weights; by so much of the log at least.
+_MOVED_PER_WEIGHT = cython.declare(cython.double, 0.01)
 _MOVED = cython.declare(cython.double, 0.04)
-_MOVED_STDS = cython.declare(cython.double, 0.1)
-_GROWN = cython.declare(cython.double, 1.5)
 _SURPRISE = cython.declare(cython.double, 2.5)  # standard deviations by which one row would move the log noise
-_LARGEST_FALL = cython.declare(cython.double, 0.01)  # of the reference, without asking all rows
-_WEIGHTS_PER_ROW = cython.declare(cython.double, 8.0)  # whose step of re-weighing a row pays for; one, if they are many
+_WEIGHTS_PER_ROW = cython.declare(cython.double, 32.0)  # that a row pays for; one, if they are many
 _LARGE = cython.declare(cython.Py_ssize_t, 150)
 _RAMP = cython.declare(cython.double, 10.0)  # rows over which the copies of rows begin to tell of the noise
-_SAME = cython.declare(cython.double, 1e-6)  # a relative change of the reference that is not worth the digits it costs
+_SAME = cython.declare(cython.double, 0.01)  # a relative change of the reference that is not worth a re-weighing
 _MOST_COPIES = cython.declare(cython.double, 1000.0)  # that are learned one after the other
 # Rows that a learned noise rests on after a jump of the truth: what was known of it may not hold any more.
 _WEIGHT_AFTER_JUMP = cython.declare(cython.double, 1.0)
 _KNOWN = cython.declare(cython.double, 0.15)  # a standard deviation of the log noise that is small
+_VAGUE = cython.declare(cython.double, 0.5)  # one from which on a single step of `noise.Response` is not enough
 # The most information about the log noise that a row may have: twice that of known weights.
 _MOST_INFORMATION = cython.declare(cython.double, 1.0)
 # A site is removed only if at least this share of the precision remains; else it stays.
@@ -102,8 +103,8 @@ class LearningState:
     squares, weight : what rows have added up, see `noise`: the squares left at the reference, and their weights
     copies, trusted_copies : weights of rows beyond 1, and the share of them that tells of the noise
     log_start, start_weight : the log noise before the first row, and how many rows that rests on
-    last_log_noise, last_seen : the log noise when rows were last re-weighed, and how many there were
-    last_exact : their weight when all of them together were last asked about their noise
+    last_log_noise, last_noise_weight : belief about the noise when all rows were last asked about it
+    last_seen : how many there were
     total : log evidence of all rows that the weights were learned from, also of those that were not scored
     trust : which rows are to be trusted; all of them by default
 
@@ -131,7 +132,7 @@ class LearningState:
         start_weight: float = 0.0,
         last_log_noise: float = 0.0,
         last_seen: float = 0.0,
-        last_exact: float = 0.0,
+        last_noise_weight: float = 0.0,
         total: float = 0.0,
         trust: Trust = None,
     ):
@@ -140,7 +141,8 @@ class LearningState:
         self.reference, self.squares, self.weight = reference, squares, weight
         self.copies, self.trusted_copies = copies, trusted_copies
         self.log_start, self.start_weight = log_start, start_weight
-        self.last_log_noise, self.last_seen, self.last_exact, self.total = last_log_noise, last_seen, last_exact, total
+        self.last_log_noise, self.last_noise_weight = last_log_noise, last_noise_weight
+        self.last_seen, self.total = last_seen, total
         self.largest, self.square, self.total_var = largest, 0.0, 0.0
         self.log_density = self.row_evidence = 0.0
         self.pending = False
@@ -151,7 +153,7 @@ class LearningState:
         """Let rows be re-weighed as their noise is learned, starting from the present one."""
         self.reference = self.noise
         self.log_start = self.last_log_noise = log(self.noise)
-        self.start_weight = self.noise_weight
+        self.start_weight = self.last_noise_weight = self.noise_weight
 
     @property
     def learns_noise(self):
@@ -172,7 +174,7 @@ class LearningState:
         self.copies, self.trusted_copies = other.copies, other.trusted_copies
         self.log_start, self.start_weight = other.log_start, other.start_weight
         self.last_log_noise, self.last_seen = other.last_log_noise, other.last_seen
-        self.last_exact, self.total, self.largest = other.last_exact, other.total, other.largest
+        self.last_noise_weight, self.total, self.largest = other.last_noise_weight, other.total, other.largest
         self.pending = False
         self.n_weighted = other.n_weighted
         self.trust.assign(other.trust)
@@ -203,7 +205,7 @@ class LearningState:
             self.log_start,
             self.start_weight,
         ]
-        own += [self.last_log_noise, self.last_seen, self.last_exact, self.total]
+        own += [self.last_log_noise, self.last_seen, self.last_noise_weight, self.total]
         return np.concatenate([own, self.trust.to_array()])
 
     @staticmethod
@@ -236,7 +238,6 @@ class LearningState:
             self.trusted_copies = 0.0
             self.total = 0.0
             self.last_seen = self.n_seen
-            self.last_exact = 0.0
             self.start_reweighing()
 
     def is_due(self, size):
@@ -247,27 +248,27 @@ class LearningState:
         per_row = _WEIGHTS_PER_ROW if size < _LARGE else 1.0
         if self.reference == 0.0 or self.n_seen - self.last_seen < size / per_row:
             return False
-        limit = max(_MOVED, _MOVED_STDS * sqrt(2.0 / self.noise_weight))
-        return self.has_grown() or fabs(log(self.noise) - self.last_log_noise) > limit
+        gap = log(self.noise) - self.last_log_noise
+        grown = self.noise_weight - self.last_noise_weight
+        square = 0.5 * self.noise_weight * max(gap * gap - _MOVED * _MOVED, 0.0)
+        square += 0.5 * grown * grown / (self.noise_weight * max(self.last_noise_weight, 1e-300))
+        return square > min(_MOVED_PER_WEIGHT * size, 1.0)
 
-    def has_grown(self):
-        """Whether there are so many more rows than when all of them were last asked about their noise."""
-        return self.weight >= _GROWN * self.last_exact + 1.0
+    def response_steps(self):
+        """How many steps of `noise.Response` say how a row changes with the noise; none where it is not learned."""
+        if self.reference == 0.0:
+            return 0
+        return N_STEPS if self.noise_weight * _VAGUE * _VAGUE <= 2.0 else 1
 
-    def new_reference(self, n, ratios, squares, room):
-        """Move to a new reference and return the share ``old / new`` by which the rows' precision changes.
-
-        ``ratios`` and ``squares``, ``(n,)``, describe the belief, see `noise`; ``room`` is for ``n`` numbers.
-        """
+    def new_reference(self, all_rows):
+        """Move to a new reference and return the share ``old / new`` by which the rows' precision changes."""
         old = self.reference
+        n = all_rows.n_directions
         # As long as there are hardly more rows than directions a row fits exactly, and so do its copies: they would
         # make the noise vanish.
         self.trusted_copies = min(max((self.weight - n) / min(_RAMP, 2.0 * n), 0.0), 1.0)
         mean, var, total, new = marginal_noise(
-            n,
-            ratios,
-            squares,
-            room,
+            all_rows,
             old,
             self.squares,
             self.weight + self.trusted_copies * self.copies,
@@ -277,12 +278,13 @@ class LearningState:
             sqrt(2.0 / self.noise_weight),
         )
         self.last_seen = self.n_seen
-        self.last_exact = self.weight
-        left = squares_left(new, old, n, ratios, squares, self.squares)
+        self.last_noise_weight = self.noise_weight
+        left = squares_left(all_rows, new, old, self.squares)
         if not isfinite(mean + var + total + new + left):  # targets beyond 1e70: as it was is the best that is known
             return 1.0
         self.noise = exp(mean)
         self.noise_weight = 2.0 / var
+        self.last_noise_weight = self.noise_weight
         self.log_evidence += total - self.total
         self.total = total
         self.last_log_noise = mean
@@ -292,21 +294,20 @@ class LearningState:
         self.reference = new
         return old / new
 
-    def follow_noise(self):
-        """Let the reference move as the noise has moved since the last time, and return the share ``old / new``."""
-        new = self.reference * max(self.noise / exp(self.last_log_noise), _LARGEST_FALL)
-        keep = self.reference / new
-        self.last_log_noise -= log(keep)
-        self.reference = new
-        self.last_seen = self.n_seen
-        return keep
-
-    def reweigh(self, ratios: cython.double[::1], squares: cython.double[::1]):
-        """See `new_reference`, for callers in Python."""
-        room: cython.double[::1] = np.empty(ratios.shape[0])
-        return self.new_reference(
-            ratios.shape[0], cython.address(ratios[0]), cython.address(squares[0]), cython.address(room[0])
+    def reweigh(
+        self,
+        diagonal: cython.double[::1],
+        below: cython.double[::1],
+        square: cython.double,
+        log_det: cython.double,
+        n_directions: cython.double,
+    ):
+        """See `new_reference` and `noise.AllRows`, for callers in Python."""
+        n: cython.Py_ssize_t = diagonal.shape[0]
+        all_rows: AllRows = AllRows(
+            n, cython.address(diagonal[0]), cython.address(below[0]), square, log_det, n_directions
         )
+        return self.new_reference(cython.address(all_rows))
 
     def __reduce__(self):
         return LearningState.from_array, (self.to_array(),)
@@ -470,24 +471,20 @@ def _linear_copies(state, mean, var, y, row_weight):
     """Learn a row of any weight around a linear output whose noise is known; see `learn_scalar`."""
     score, information, ratio = _linear_step(mean, var, 0.0, y, state.noise, row_weight)
     z = state.noise
-    evidence = _log_copies(y - mean, var, 0.0, row_weight, row_weight, 0.0, 0.0, z, z)
+    evidence = _log_copies(y - mean, var, z, log(z), row_weight, row_weight)
     if not (isfinite(var) and isfinite(score * var) and isfinite(score + information + ratio + evidence)):
         return NAN, NAN, NAN
-    state.log_density = _log_copies(y - mean, var, 0.0, 1.0, 1.0, 0.0, 0.0, z, z)
+    state.log_density = _log_copies(y - mean, var, z, log(z), 1.0, 1.0)
     state.row_evidence = evidence
     state.log_evidence += evidence
     state.count_row()
     return score, information, ratio
 
 
-def learn_noise(state, shrinkage, pull):
-    """Learn the noise from a row whose step has been taken, if that was left open, and score the row.
+def learn_noise(state, response):
+    """Learn the noise from a row for which that was left open, and score the row.
 
-    What a row's variance and error would have been at another noise ``z`` follows from those at the reference ``s``
-    exactly, for a single weight, and nearly for several: with ``c = C J`` and ``v = J'c``, ``shrinkage`` is the share
-    ``k = 1 - c'P0c / v`` of the variance that comes from the noise, and ``pull = c'P0 (m - m0)``:
-
-        v(z) = v / ((1 - k) + k s/z),   e(z) = e + pull (z/s - 1) / (k + (1 - k) z/s).
+    ``response`` says what its variance and error would have been at another noise, see `noise`.
     """
     if not state.pending:
         return
@@ -498,30 +495,30 @@ def learn_noise(state, shrinkage, pull):
     s = state.reference
     state.square = e * e
     state.total_var = v + state.input_var + state.noise
-    log_noise = log(state.noise)
+    noise = state.noise
     std = sqrt(2.0 / state.noise_weight)
-    k = min(max(shrinkage, 0.0), 1.0)
     told = min(w, 1.0) + state.trusted_copies * max(w - 1.0, 0.0)
-    log_density, move, spread = _noise_mixture(e, v, state.input_var, w, told, k, pull, s, log_noise, std)
+    log_density, move, spread = _noise_mixture(e, v, state.input_var, w, told, response, s, noise, std)
     state.log_evidence += log_density
     state.row_evidence = log_density
     state.total += log_density
     if w != 1.0:
-        state.log_density, _, _ = _noise_mixture(e, v, state.input_var, 1.0, 1.0, k, pull, s, log_noise, std)
+        state.log_density, _, _ = _noise_mixture(e, v, state.input_var, 1.0, 1.0, response, s, noise, std)
     else:
         state.log_density = log_density
     if std < _KNOWN:  # the information to be expected of the row
-        share = (s + k * v) / (s + v + state.input_var)
+        own = response.diagonal[0] if response.n > 0 else 1.0  # share of the variance that is the prior's
+        share = (s + (1.0 - own) * v) / (s + v + state.input_var)
         weight = state.noise_weight + (w * share * share if w < 1.0 else share * share + told - 1.0)
         slope = move / std
-        log_noise += min(max(2.0 * slope / weight, -1.0), 1.0)
+        shift = min(max(2.0 * slope / weight, -1.0), 1.0)
     else:
         weight = min(2.0 / max(spread, 1e-3 * std * std), state.noise_weight + 2.0 * _MOST_INFORMATION * max(told, 1.0))
-        log_noise += std * move
-    state.noise = exp(min(max(log_noise, _LOWEST), _HIGHEST))
+        shift = std * move
+    state.noise = min(max(noise * exp(shift), _LEAST_NOISE), _LARGEST_NOISE)
     state.noise_weight = min(weight, state.noise_window)
     if fabs(move) > _SURPRISE:  # further than one row can tell: all of them are asked before the next
-        state.last_exact = 0.0
+        state.last_noise_weight = 0.0
         state.last_seen = 0.0
     state.squares += w * e * (e / (1.0 + w * (v + state.input_var) / s))
     state.weight += min(w, 1.0)
@@ -530,7 +527,24 @@ def learn_noise(state, shrinkage, pull):
     state.count_row()
 
 
-def _noise_mixture(e, v, input_var, w, told, k, pull, s, log_noise, std):
+def learn_noise_from(state, numbers: cython.const[cython.double][:, ::1]):
+    """See `learn_noise`, for callers in Python: diagonal, what is below it, and pull of the response, ``(3, n)``."""
+    response: Response
+    _read_response(numbers, cython.address(response))
+    learn_noise(state, cython.address(response))
+
+
+def _read_response(numbers, response):
+    """Take a response from an array ``(3, n)``."""
+    i: cython.Py_ssize_t
+    response.n = min(numbers.shape[1], N_STEPS)
+    for i in range(response.n):
+        response.diagonal[i] = numbers[0, i]
+        response.below[i] = numbers[1, i]
+        response.pull[i] = numbers[2, i]
+
+
+def _noise_mixture(e, v, input_var, w, told, response, s, noise, std):
     """Log density of ``w`` copies of a target over nodes of the log noise, and mean and variance of these after it.
 
     As far as they tell of the noise, they are ``told`` copies. The mean is in standard deviations from that before.
@@ -538,7 +552,8 @@ def _noise_mixture(e, v, input_var, w, told, k, pull, s, log_noise, std):
     nodes, and the mean is the slope times the standard deviation.
     """
     if std < _KNOWN:
-        return _known_noise_density(e, v, input_var, w, told, k, pull, s, log_noise, std)
+        return _known_noise_density(e, v, input_var, w, told, response, s, noise, std)
+    log_noise = log(noise)
     shares: cython.double[61]
     start: cython.Py_ssize_t
     n: cython.Py_ssize_t
@@ -546,8 +561,10 @@ def _noise_mixture(e, v, input_var, w, told, k, pull, s, log_noise, std):
     top = -INFINITY
     i: cython.Py_ssize_t
     for i in range(n):
-        z = exp(min(max(log_noise + std * _NODES[start + i], _LOWEST), _HIGHEST))
-        shares[i] = _LOG_WEIGHTS[start + i] + _log_copies(e, v, input_var, w, told, k, pull, s, z)
+        log_z = min(max(log_noise + std * _NODES[start + i], _LOWEST), _HIGHEST)
+        z = exp(log_z)
+        factor, change = respond(response, z / s)
+        shares[i] = _LOG_WEIGHTS[start + i] + _log_copies(e + change, v * factor + input_var, z, log_z, w, told)
         top = max(top, shares[i])
     mass = 0.0
     move = 0.0
@@ -562,31 +579,26 @@ def _noise_mixture(e, v, input_var, w, told, k, pull, s, log_noise, std):
     return top + log(mass), move, spread / mass * std * std
 
 
-def _known_noise_density(e, v, input_var, w, told, k, pull, s, log_noise, std):
+def _known_noise_density(e, v, input_var, w, told, response, s, noise, std):
     """See `_noise_mixture`, for a log noise with a small standard deviation."""
-    z = exp(log_noise)
-    times = z / s
-    var = v / ((1.0 - k) + k / times) + input_var
-    error = e + pull * (times - 1.0) / (k + (1.0 - k) * times)
-    total = z + w * var
-    share = z / total
+    factor, change = respond(response, noise / s)
+    error = e + change
+    total = noise + w * (v * factor + input_var)
+    share = noise / total
     square = min(w * error * (error / total), 1e150)
-    log_density = -0.5 * (told * (_LOG_2PI + log_noise) - log(share) + square)
+    log_density = -0.5 * (told * (_LOG_2PI + log(noise)) + square)
     slope = -0.5 * (told - 1.0 + share - square * share)
     curvature = -0.5 * (share * (1.0 - share) * (1.0 - square) + square * share * share)
     # Of e^(slope t + curvature t²/2) under N(0, std²), which no wild target makes infinite.
     spread = std * std / max(1.0 - curvature * std * std, 0.1)
-    log_density += 0.5 * min(slope * slope * spread, square) + 0.5 * log(spread / (std * std))
+    log_density += 0.5 * min(slope * slope * spread, square) + 0.5 * log(share * (spread / (std * std)))
     return log_density, slope * std, 0.0
 
 
-def _log_copies(e, v, input_var, w, told, k, pull, s, z):
-    """Log density of ``w`` copies of a target if the noise is ``z``: see `learn_noise`."""
-    times = z / s
-    var = v / ((1.0 - k) + k / times) + input_var
-    error = e + pull * (times - 1.0) / (k + (1.0 - k) * times)
-    total = z + w * var
-    return -0.5 * (told * (_LOG_2PI + log(z)) + log(total / z) + min(w * error * (error / total), 1e300))
+def _log_copies(error, var, noise, log_noise, w, told):
+    """Log density of ``w`` copies of a target, ``told`` of which count for the noise."""
+    total = noise + w * var
+    return -0.5 * (told * (_LOG_2PI + log_noise) + log(total / noise) + min(w * error * (error / total), 1e300))
 
 
 def _nodes_for(std):
@@ -759,22 +771,22 @@ def learn_with_site(
     return learn_site(likelihood, state, mean, var, input_var, y, cython.address(view[0]))
 
 
-def score_row(likelihood, state, mean, var, shrinkage, pull, y):
+def score_row(likelihood, state, mean, own_var, input_var, response, y):
     """Log density that `learn_scalar` would score a target with, and how far it would distrust it."""
+    var = own_var + input_var
     error, total = _error_of(likelihood, state, mean, var, y)
     if state.trust.is_far(error, total, state.largest):
         return far_log_density(error, total), 1.0
     if state.reference > 0.0:
         log_density, _, _ = _noise_mixture(
             y - mean,
-            var,
-            0.0,
+            own_var,
+            input_var,
             1.0,
             1.0,
-            min(max(shrinkage, 0.0), 1.0),
-            pull,
+            response,
             state.reference,
-            log(state.noise),
+            state.noise,
             sqrt(2.0 / state.noise_weight),
         )
         return log_density, 0.0
@@ -788,13 +800,17 @@ def score_row(likelihood, state, mean, var, shrinkage, pull, y):
     return doubt.match.log_z, 1.0 - doubt.shares[0]
 
 
-def score_rows(likelihood, state, mean, var, shrinkage, pull, y):
-    """See `score_row`; for all rows, ``(2, n)``."""
+def score_rows(likelihood, state, mean, var, input_var, responses, y):
+    """See `score_row`; for all rows, ``(2, n)``. ``responses`` are those of `learn_noise_from`, ``(n, 3, steps)``."""
     result = np.empty((2, mean.shape[0]))
     out: cython.double[:, ::1] = result
     i: cython.Py_ssize_t
+    response: Response
     with cython.nogil:
         for i in range(mean.shape[0]):
-            out[0, i], out[1, i] = score_row(likelihood, state, mean[i], var[i], shrinkage[i], pull[i], y[i])
+            _read_response(responses[i], cython.address(response))
+            out[0, i], out[1, i] = score_row(
+                likelihood, state, mean[i], var[i], input_var[i], cython.address(response), y[i]
+            )
     likelihood.raise_pending()
     return result

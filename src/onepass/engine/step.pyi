@@ -33,7 +33,7 @@ class LearningState:
     start_weight: float
     last_log_noise: float
     last_seen: float
-    last_exact: float
+    last_noise_weight: float
     total: float
     n_weighted: int
     trust: Trust
@@ -54,15 +54,16 @@ class LearningState:
         start_weight: float = ...,
         last_log_noise: float = ...,
         last_seen: float = ...,
-        last_exact: float = ...,
+        last_noise_weight: float = ...,
         total: float = ...,
         trust: Trust | None = ...,
     ) -> None: ...
     def start_reweighing(self) -> None: ...
     def is_due(self, size: int) -> bool: ...
-    def has_grown(self) -> bool: ...
-    def follow_noise(self) -> float: ...
-    def reweigh(self, ratios: FloatArray, squares: FloatArray) -> float: ...
+    def response_steps(self) -> int: ...
+    def reweigh(
+        self, diagonal: FloatArray, below: FloatArray, square: float, log_det: float, n_directions: float
+    ) -> float: ...
     @property
     def learns_noise(self) -> bool: ...
     def copy(self) -> LearningState: ...
@@ -90,13 +91,13 @@ def learn_with_site(
     y: float,
     site: FloatArray,
 ) -> tuple[float, float, float]: ...
-def learn_noise(state: LearningState, shrinkage: float, pull: float) -> None: ...
+def learn_noise_from(state: LearningState, numbers: FloatArray) -> None: ...
 def score_rows(
     likelihood: CompiledLikelihood,
     state: LearningState,
     mean: FloatArray,
     var: FloatArray,
-    shrinkage: FloatArray,
-    pull: FloatArray,
+    input_var: FloatArray,
+    responses: FloatArray,
     y: FloatArray,
 ) -> FloatArray: ...

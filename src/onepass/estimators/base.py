@@ -497,7 +497,7 @@ class OnePassEstimator(SavableEstimator):
         ``covariance="diagonal"`` the diagonal is returned, ``(1 + d,)``.
         """
         check_is_fitted(self)
-        return joint_belief(self._ensembles[0], rows_ahead=1)
+        return joint_belief(self._ensembles[0])
 
     @property
     def n_seen_(self) -> int:

@@ -1,5 +1,6 @@
 """What ensembles have learned: coefficients with their covariance, and random functions and targets."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,9 +39,12 @@ class Coefficients(NamedTuple):
 def linear_coefficients(
     ensemble: Ensemble, inputs: Scaling, target_scale: float = 1.0, target_centre: float = 0.0
 ) -> Coefficients:
-    """Mean, intercept and covariance of an ensemble of perceptrons, whose inputs and target were standardised."""
+    """Mean, intercept and covariance of an ensemble of perceptrons, whose inputs and target were standardised.
+
+    They are the posterior's: averaged over what is known of a learned noise.
+    """
     bias = ensemble.members[0].bias
-    mean, cov = joint_belief(ensemble)
+    mean, cov = _mixed(ensemble, [member.posterior() for member in ensemble.members])
     factor = target_scale / inputs.scale
     coef = mean[bias:] * factor
     intercept = target_scale * mean[:bias].sum() + target_centre - coef @ inputs.centre
@@ -49,10 +53,15 @@ def linear_coefficients(
     return Coefficients(coef, intercept, cov[bias:, bias:] * np.outer(factor, factor))
 
 
-def joint_belief(ensemble: Ensemble, rows_ahead: int = 0) -> tuple[FloatArray, FloatArray]:
-    """Mean and covariance, or variances, of the weights of an ensemble of perceptrons, the bias first."""
-    weights, members = ensemble.weights, [member.ahead(rows_ahead) for member in ensemble.members]
-    means, covs = (np.array(own) for own in zip(*map(_bias_first, members), strict=True))
+def joint_belief(ensemble: Ensemble) -> tuple[FloatArray, FloatArray]:
+    """Mean and covariance, or variances, of the weights that predict an ensemble's next row, the bias first."""
+    return _mixed(ensemble, [_bias_first(member.ahead(1)) for member in ensemble.members])
+
+
+def _mixed(ensemble: Ensemble, beliefs: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
+    """Mean and covariance, or variances, of the mixture of an ensemble's members."""
+    weights = ensemble.weights
+    means, covs = (np.array(own) for own in zip(*beliefs, strict=True))
     mean = weights @ means
     gaps = means - mean
     if covs.ndim == 2:

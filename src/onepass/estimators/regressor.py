@@ -400,7 +400,8 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     Attributes
     ----------
     coef_ : (d,) or (q, d) array
-        Mean weights, in the units of the data.
+        Mean weights, in the units of the data, averaged over what is known of a learned noise. Predictions are made at
+        one noise, which differs slightly while there are few rows per weight.
     intercept_ : float or (q,) array
     coef_std_ : (d,) or (q, d) array
         Their standard deviations.

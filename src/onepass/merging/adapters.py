@@ -136,7 +136,6 @@ def _at_learned_noise(belief: Any, state: LearningState, arrays: Arrays, sums: F
     state.reference = float(np.exp(state.log_start))
     squares, state.weight, state.copies, unscored = sums.tolist()
     state.squares = max(squares - state.reference * _squared_distance(belief, prior), 0.0)
-    state.last_exact = 0.0
     belief.reweigh(state, prior)
     state.log_evidence = state.total - unscored
 

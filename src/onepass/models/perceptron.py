@@ -50,7 +50,7 @@ from onepass.engine.step import (
     RECORD_SIZE,
     SITE_SIZE,
     LearningState,
-    learn_noise,
+    learn_noise_from,
     learn_scalar,
     learn_with_site,
     score_rows,
@@ -348,7 +348,7 @@ class BayesianPerceptron(DriftChoice):
     def _asked(self) -> LearningState:
         """The state of learning after all rows were asked about their noise, of which it is a copy if they were not."""
         belief, progress = self._state.belief, self._state.progress
-        if progress.reference and progress.weight > progress.last_exact:
+        if progress.reference and progress.n_seen > progress.last_seen:
             assert isinstance(belief, FullGaussian)
             return belief.asked(progress, self._state.prior)
         return progress
@@ -517,7 +517,6 @@ class BayesianPerceptron(DriftChoice):
         if passes == 1 and X_var is None and sample_weight is None and type(X) is np.ndarray and X.ndim == 1:
             one_row = self._one_row
             if one_row is not None and one_row(X, y):
-                self._reweigh_if_due(self._state)
                 return self
         rows, row_vars, targets, _ = self._pairs(X, y, X_var)
         weights = as_row_weights(sample_weight, len(targets))
@@ -647,8 +646,10 @@ class BayesianPerceptron(DriftChoice):
 
         def score(ahead: int, own: Any, own_vars: FloatArray | None, own_targets: FloatArray) -> Any:
             state = self._outlook(ahead)
-            seen = self._pre_activation(state.belief, own, own_vars)
-            return score_rows(self._matcher, state.progress, *seen, *self._row_shares(state, own, seen[1]), own_targets)
+            mean, var = self._pre_activation(state.belief, own, None)
+            input_var = self._input_variances(state.belief, own_vars, len(var))
+            responses = self._noise_responses(state, own, var)
+            return score_rows(self._matcher, state.progress, mean, var, input_var, responses, own_targets)
 
         log_densities, outliers = each_ahead(rows_ahead, (rows, row_vars, targets), score)
         return _one_or_many(log_densities, single), _one_or_many(outliers, single)
@@ -743,8 +744,7 @@ class BayesianPerceptron(DriftChoice):
             step = learn_scalar(self._matcher, state.progress, pre_mean, seen.var, input_var, y)
         else:
             step = learn_with_site(self._matcher, state.progress, pre_mean, seen.var, input_var, y, site)
-        shares = self._shares_of_noise(state, seen.gain[None], np.array([seen.var]))
-        learn_noise(state.progress, *(part[0] for part in shares))
+        learn_noise_from(state.progress, self._noise_responses(state, x[None, self.bias :], np.array([seen.var]))[0])
         belief.rank_one_step(seen, *step)  # (22)
         self._reweigh_if_due(state)
         return pre_mean, seen.var + input_var
@@ -936,24 +936,25 @@ class BayesianPerceptron(DriftChoice):
             for start in range(0, len(pre_mean), _CHUNK):
                 chunk = slice(start, start + _CHUNK)
                 pre_var[chunk] = belief.variances(rows[chunk], bias)
-        if row_vars is not None:
-            pre_var += _input_variance(belief, np.hstack([np.zeros((len(pre_mean), bias)), row_vars]))
-        return pre_mean, pre_var
+            return pre_mean, pre_var + self._input_variances(belief, row_vars, len(pre_var))
 
-    def _row_shares(self, state: _State, rows: Any, pre_var: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Shrinkage and pull of rows, see `onepass.engine.step.learn_noise`; zeros where rows are not re-weighed."""
-        if not state.progress.reference:
-            return np.zeros(len(pre_var)), np.zeros(len(pre_var))
-        return self._shares_of_noise(state, state.belief.gains(rows, self.bias), pre_var)
+    def _input_variances(self, belief: Belief | MovedGaussian, row_vars: FloatArray | None, n_rows: int) -> FloatArray:
+        """Variance that uncertain inputs add to the pre-activation, ``(n,)``."""
+        if row_vars is None:
+            return np.zeros(n_rows)
+        return _input_variance(belief, np.hstack([np.zeros((n_rows, self.bias)), row_vars]))
 
-    def _shares_of_noise(self, state: _State, gains: FloatArray, pre_var: FloatArray) -> tuple[FloatArray, FloatArray]:
-        prior = state.prior
-        if not isinstance(prior, DiagonalGaussian):
-            return np.zeros(len(gains)), np.zeros(len(gains))
-        precise = gains * lowered(prior.variance)
-        own = (gains * precise).sum(axis=1)
-        shrinkage = 1.0 - np.divide(own, pre_var, out=np.ones_like(own), where=pre_var > 0.0)
-        return shrinkage, precise @ (state.belief.mean - prior.mean)
+    def _noise_responses(self, state: _State, rows: Any, pre_var: FloatArray) -> FloatArray:
+        """How rows change with the noise, as the kernels have it: see `FullGaussian.noise_responses`."""
+        belief, prior, steps = state.belief, state.prior, state.progress.response_steps()
+        if steps > 1 and not (self.kernel == "reference" or FullGaussian.is_small(len(prior.mean), self.kernel)):
+            steps = 1
+        if not isinstance(belief, FullGaussian) or (steps == 1 and not isinstance(prior, DiagonalGaussian)):
+            steps = 0
+        if not steps:
+            return np.empty((len(pre_var), 3, 0))
+        assert isinstance(belief, FullGaussian)
+        return belief.noise_responses(np.hstack([np.ones((len(rows), self.bias)), rows]), pre_var, prior, steps)
 
     def _prediction(self, pre_mean: FloatArray, pre_var: FloatArray, likelihood: Likelihood) -> Prediction:
         output = likelihood.output_moments(self.activation, pre_mean, pre_var)

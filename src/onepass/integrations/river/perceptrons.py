@@ -337,7 +337,7 @@ class PerceptronRegressor(StandardizedTargets, _NamedFeatures, base.MiniBatchReg
     >>> from river import datasets, evaluate, metrics, preprocessing
     >>> model = preprocessing.StandardScaler() | PerceptronRegressor(standardize=True)
     >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
-    MAE: 0.586554
+    MAE: 0.586726
     """
 
     _former_arguments: ClassVar[Parameters] = {"observation": "gaussian"}

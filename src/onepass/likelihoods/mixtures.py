@@ -1,15 +1,16 @@
 """Mixtures of Gaussians: what several models that learned the same rows predict together, and an unknown noise."""
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from onepass._typing import FloatArray
+from onepass.engine.mixtures import mixture_quantiles
 
-__all__ = ["KNOWN", "likely_weights", "mixture_moments", "mixture_quantile", "noise_mixture", "weighted_sum"]
+__all__ = ["KNOWN", "likely_weights", "mixture_moments", "mixture_quantile", "noise_mixture", "relevant_weights", "weighted_sum"]
 
 # Standard deviations of the log noise, evenly spaced, and their shares.
 _NODES = np.linspace(-3.5, 3.5, 15)
-_UNLIKELY = 0.02
+_UNLIKELY, _NEGLIGIBLE = 0.02, 1e-6
 KNOWN = 0.02
 """Variance of a log noise that counts as known: what a hundred rows tell."""
 _SHARES = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
@@ -27,8 +28,24 @@ def mixture_moments(
     return mean, weighted_sum(weights if likely is None else likely, variances + (means - mean) ** 2)
 
 
+def relevant_weights(weights: FloatArray) -> FloatArray:
+    """Weights ``(k, ...)`` of the parts that moments are made of: without those of less than one in a million.
+
+    Moments have no bound on what an improbable part contributes: one that has gone astray, at 1e20 with the weight
+    1e-34, would have all of the variance. Densities and quantiles, in which it counts by its weight, keep it.
+    """
+    negligible = weights < _NEGLIGIBLE
+    kept = np.where(negligible, 0.0, weights)
+    # Others stay as they are, to the last bit.
+    return np.asarray(kept / np.where(negligible.any(axis=0), sum(kept[1:], start=kept[0]), 1.0))
+
+
 def weighted_sum(weights: FloatArray, parts: FloatArray) -> FloatArray:
-    """Sum of ``k`` parts, ``(k, ...) -> (...)``, with weights ``(k,)``, or ``(k, n)`` of each row."""
+    """Sum of ``k`` parts, ``(k, ...) -> (...)``, with weights ``(k,)``, or ``(k, n)`` of each row.
+
+    Only parts of relevant weight count.
+    """
+    weights = relevant_weights(weights)
     if weights.ndim == 1:
         return np.asarray(np.tensordot(weights, parts, 1))
     return np.asarray((weights.reshape(*weights.shape, *[1] * (parts.ndim - 2)) * parts).sum(axis=0))
@@ -46,14 +63,14 @@ def likely_weights(weights: FloatArray) -> FloatArray:
 
 
 def mixture_quantile(weights: FloatArray, means: FloatArray, stds: FloatArray, level: float) -> FloatArray:
-    """Quantile of mixtures of ``k`` Gaussians, ``(k, ...) -> (...)``, by bisection between those of its parts."""
-    quantiles = means + ndtri(level) * stds
-    low, high = quantiles.min(axis=0), quantiles.max(axis=0)
-    for _ in range(60 if len(weights) > 1 else 0):
-        middle = 0.5 * (low + high)
-        below = np.tensordot(weights, ndtr((middle - means) / np.maximum(stds, 1e-300)), 1) < level
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.asarray(0.5 * (low + high))
+    """Quantile of mixtures of ``k`` Gaussians, ``(k, ...) -> (...)``, to rounding."""
+    # Above the median it is minus that of the mirrored mixture, where small probabilities have all their digits.
+    side = 1.0 if level <= 0.5 else -1.0
+    lower = min(level, 1.0 - level)
+    flat = (len(weights), -1)
+    parts = np.ascontiguousarray(side * means.reshape(flat)), np.ascontiguousarray(stds.reshape(flat))
+    found = mixture_quantiles(np.ascontiguousarray(weights), *parts, lower, float(ndtri(lower)))
+    return side * found.reshape(means.shape[1:])
 
 
 def noise_mixture(

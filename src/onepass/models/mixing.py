@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from onepass._typing import FloatArray
-from onepass.likelihoods.mixtures import likely_weights
+from onepass.likelihoods.mixtures import likely_weights, relevant_weights
 from onepass.models.perceptron import Prediction
 
 __all__ = [
@@ -55,7 +55,7 @@ def snapshot(member: Any) -> Any:
 
 def mixed_prediction(weights: FloatArray, parts: Prediction) -> Prediction:
     """Moments of the mixture of predictions ``(K, ...)``, with weights ``(K,)``, or ``(K, n)`` of each row."""
-    weights = weights.reshape(*weights.shape, *[1] * (parts.mean.ndim - weights.ndim))
+    weights = relevant_weights(weights.reshape(*weights.shape, *[1] * (parts.mean.ndim - weights.ndim)))
     # Summed one hypothesis after the other, so that a row's result does not depend on the rows beside it.
     mean, pre_mean, noise_var = (sum_in_order(weights * part) for part in (parts.mean, parts.pre_mean, parts.noise_var))
     likely = likely_weights(weights)

@@ -6,11 +6,19 @@ from scipy.special import ndtri
 from onepass._typing import FloatArray
 from onepass.engine.mixtures import mixture_quantiles
 
-__all__ = ["KNOWN", "likely_weights", "mixture_moments", "mixture_quantile", "noise_mixture", "relevant_weights", "weighted_sum"]
+__all__ = [
+    "KNOWN",
+    "likely_weights",
+    "mixture_moments",
+    "mixture_quantile",
+    "mixture_variance",
+    "noise_mixture",
+    "weights_for_means",
+    "weights_for_variances",
+]
 
 # Standard deviations of the log noise, evenly spaced, and their shares.
 _NODES = np.linspace(-3.5, 3.5, 15)
-_UNLIKELY, _NEGLIGIBLE = 0.02, 1e-6
 KNOWN = 0.02
 """Variance of a log noise that counts as known: what a hundred rows tell."""
 _SHARES = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
@@ -24,42 +32,55 @@ def mixture_moments(
     The weights are ``(k,)``, or ``(k, n)`` if those of each row differ. The variance may have weights of its own, of
     the ``likely`` parts only: see `likely_weights`.
     """
-    mean = weighted_sum(weights, means)
-    return mean, weighted_sum(weights if likely is None else likely, variances + (means - mean) ** 2)
+    mean = weighted_sum(weights_for_means(weights), means)
+    return mean, mixture_variance(weights if likely is None else likely, variances + (means - mean) ** 2)
 
 
-def relevant_weights(weights: FloatArray) -> FloatArray:
-    """Weights ``(k, ...)`` of the parts that moments are made of: without those of less than one in a million.
-
-    Moments have no bound on what an improbable part contributes: one that has gone astray, at 1e20 with the weight
-    1e-34, would have all of the variance. Densities and quantiles, in which it counts by its weight, keep it.
-    """
-    negligible = weights < _NEGLIGIBLE
-    kept = np.where(negligible, 0.0, weights)
-    # Others stay as they are, to the last bit.
-    return np.asarray(kept / np.where(negligible.any(axis=0), sum(kept[1:], start=kept[0]), 1.0))
+def mixture_variance(weights: FloatArray, variances: FloatArray) -> FloatArray:
+    """Weighted sum of the variances of ``k`` parts, ``(k, ...) -> (...)``, without parts of negligible weight."""
+    return weighted_sum(weights_for_variances(weights), variances)
 
 
 def weighted_sum(weights: FloatArray, parts: FloatArray) -> FloatArray:
-    """Sum of ``k`` parts, ``(k, ...) -> (...)``, with weights ``(k,)``, or ``(k, n)`` of each row.
-
-    Only parts of relevant weight count.
-    """
-    weights = relevant_weights(weights)
+    """Sum of ``k`` parts, ``(k, ...) -> (...)``, with weights ``(k,)``, or ``(k, n)`` of each row."""
     if weights.ndim == 1:
         return np.asarray(np.tensordot(weights, parts, 1))
     return np.asarray((weights.reshape(*weights.shape, *[1] * (parts.ndim - 2)) * parts).sum(axis=0))
 
 
+# Nothing bounds what an improbable part contributes to a moment: a network that went astray, at 1e20 with the weight
+# 1e-34, would have all of the variance. So moments are those of the parts that matter. Densities and quantiles, in
+# which a part counts by its weight and no more, are those of all parts.
+
+
+def weights_for_means(weights: FloatArray) -> FloatArray:
+    """Weights ``(k, ...)`` of the parts that the mean of a mixture is made of: all but those within rounding of 0."""
+    return _weights_above(1e-12, weights)
+
+
+def weights_for_variances(weights: FloatArray) -> FloatArray:
+    """Weights ``(k, ...)`` of the parts that a variance is made of.
+
+    A part of less than one in a million matters only if it is a thousand standard deviations away.
+    """
+    return _weights_above(1e-6, weights)
+
+
 def likely_weights(weights: FloatArray) -> FloatArray:
-    """Weights ``(k, ...)`` without what is unlikely, for variances.
+    """Weights ``(k, ...)`` without what is unlikely, for variances where parts may have far too wide a prior.
 
     A part of one in a thousand whose variance is the prior's would make the variance of a mixture that of its tail
-    alone, which says nothing of how far most targets are off. Densities and quantiles have it all.
+    alone, which says nothing of how far most targets are off.
     """
-    likely = np.where(weights < _UNLIKELY, 0.0, weights)
+    return _weights_above(0.02, weights)
+
+
+def _weights_above(least: float, weights: FloatArray) -> FloatArray:
+    """Weights of which those below ``least`` are zero; where there are any, the others sum to 1."""
+    below = weights < least
+    kept = np.where(below, 0.0, weights)
     # Summed one part after the other, so that a row's result does not depend on the rows beside it.
-    return np.asarray(likely / sum(likely[1:], start=likely[0]))
+    return np.asarray(kept / np.where(below.any(axis=0), sum(kept[1:], start=kept[0]), 1.0))
 
 
 def mixture_quantile(weights: FloatArray, means: FloatArray, stds: FloatArray, level: float) -> FloatArray:

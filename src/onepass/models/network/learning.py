@@ -329,7 +329,8 @@ class Learner:
         match = self.likelihood.moment_match(mean, cov, target, noise)
         self._write_down(state, work, i, mean, cov, match.log_density)
         if work.sites is not None:
-            match = _without_widening(match, cov)
+            if noise.trust.active or self.likelihood.compiled.may_widen:
+                match = _without_widening(match, cov)
             h = match.precision @ jacobian @ belief.mean + match.shift
             work.sites[i] = _Site(signals, match.precision, h)
         belief.step(gain, jacobian, match.score, match.information)

@@ -6,13 +6,15 @@
 One pass over 1,000 rows of a sine in one input, 20 ReLU units, the mean of five seeds. A Markdown table comes out:
 log-likelihood of 4,000 test rows, and coverage of the 95 % interval in each quarter of the inputs.
 
-With a FOLDER, as for ``onepass bench uci``: what more passes do to a network with a second output. R² and log-likelihood
-of test rows after 1 to 20 passes, the mean of five seeds, and the largest loss of R² against one pass of any seed.
+With a FOLDER, as for ``onepass bench uci``: what more passes do to a network with a second output. R² and
+log-likelihood of test rows after 1 to 20 passes, the mean of five seeds, and the largest loss of R² against one pass of
+any seed.
 """
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn import datasets
@@ -23,7 +25,7 @@ from onepass._typing import FloatArray
 from onepass.evaluation.metrics import Coverage95, DistributionPredictions, LogLikelihood
 from onepass.evaluation.uci import Split, load_split
 
-__all__ = ["HIDDEN", "generated", "problem", "scores_by_passes"]
+__all__ = ["problem"]
 
 EDGE = 1.7
 PROBLEMS = {"deviation 0.05 to 0.5": (0.05, 10.0), "0.1 to 0.3": (0.1, 3.0), "0.2 everywhere": (0.2, 1.0)}
@@ -58,11 +60,15 @@ def predictions(network: BayesianNetwork, X: FloatArray, y: FloatArray) -> Distr
 def generated(seed: int) -> Iterator[tuple[str, Split]]:
     """Data sets that need no files, half of each for testing."""
     rng = np.random.default_rng(seed)
-    yield "diabetes", _halved(*datasets.load_diabetes(return_X_y=True), rng)
-    yield "friedman1", _halved(*datasets.make_friedman1(600, noise=1.0, random_state=seed), rng)
-    yield "friedman2", _halved(*datasets.make_friedman2(600, noise=50.0, random_state=seed), rng)
-    yield "friedman3", _halved(*datasets.make_friedman3(600, noise=0.1, random_state=seed), rng)
-    yield "linear", _halved(*datasets.make_regression(600, 10, n_informative=5, noise=20.0, random_state=seed), rng)
+    tables: dict[str, Any] = {
+        "diabetes": datasets.load_diabetes(return_X_y=True),
+        "friedman1": datasets.make_friedman1(600, noise=1.0, random_state=seed),
+        "friedman2": datasets.make_friedman2(600, noise=50.0, random_state=seed),
+        "friedman3": datasets.make_friedman3(600, noise=0.1, random_state=seed),
+        "linear": datasets.make_regression(600, 10, n_informative=5, noise=20.0, random_state=seed),
+    }
+    for name, (X, y) in tables.items():
+        yield name, _halved(X, y, rng)
     X, y, _ = problem(800, seed, *PROBLEMS["deviation 0.05 to 0.5"])
     yield "sine", _halved(X, y, rng)
     X = rng.normal(size=(800, 5))

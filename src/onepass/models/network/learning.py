@@ -31,7 +31,9 @@ __all__ = ["Learner", "Pass", "State", "output_variances"]
 
 # While rows are new, early ones fade from the noise's estimate: their errors came of the network's own ignorance.
 _FIRST_GAIN, _LATER_GAIN = 3.0, 1.0
-_STANDARD_ERRORS = 2.0  # by which a pass must predict better to be kept: refinement may also fit the rows too closely
+# By so many a pass must predict better to be kept: the best of many is better by chance, and refined derivatives of the
+# other rows still have something of the row that is predicted.
+_STANDARD_ERRORS = 3.0
 _ROUNDING = 1e-12  # share of a variance that a step may add to it by rounding alone
 _NO_SHARE = 1e-9  # of the noise in a variance, as good as none
 
@@ -116,11 +118,11 @@ class Pass:
         return self.densities if self.weights is None else self.weights * self.densities
 
     def predicts_better_than(self, other: "Pass") -> bool:
-        """Whether rows were predicted better than in another pass, by more than two standard errors of the difference.
+        """Whether rows were predicted better than in another pass, by more than three standard errors.
 
-        Only the second half of the rows counts: in a first pass those before are predicted from too few others.
+        Only the last third of the rows counts: in a first pass those before are predicted from too few others.
         """
-        late = slice(len(self.rows) // 2, None)
+        late = slice(2 * len(self.rows) // 3, None)
         differences = (self.gains - other.gains)[late]
         return bool(differences.mean() > _STANDARD_ERRORS * differences.std() / np.sqrt(len(differences)))
 

@@ -31,6 +31,7 @@ from onepass import BayesianPerceptron
 from onepass._typing import FloatArray
 from onepass.beliefs.full import CROSSOVER
 from onepass.files.atomic import write_atomically
+from onepass.likelihoods.mixtures import mixture_quantile
 
 _RNG = np.random.default_rng(0)
 
@@ -123,6 +124,21 @@ def small_dense() -> Iterator[Measurement]:
 
     micro = 1e6 * median(race({"ours": predict_one_by_one}, 7)["ours"]) / few
     yield Measurement("d = 20, predict of one row: us", 1e-6 * micro, 0.0, micro, "at most 10", micro <= 10.0)
+
+
+def mixtures() -> Iterator[Measurement]:
+    """Both limits of an interval of a mixture of five Gaussians, one row at a time, as a served model is asked."""
+    calls = 2000
+    weights, means, stds = _RNG.dirichlet(np.ones(5)), _RNG.normal(size=(5, 1)), _RNG.uniform(0.5, 2.0, size=(5, 1))
+
+    def limits() -> None:
+        for _ in range(calls):
+            for level in (0.025, 0.975):
+                mixture_quantile(weights, means, stds, level)
+
+    micro = 1e6 * median(race({"ours": limits}, 7)["ours"]) / calls
+    name = "interval of a mixture of five, one row: us"
+    yield Measurement(name, 1e-6 * micro, 0.0, micro, "at most 50", micro <= 50.0)
 
 
 def sparse() -> Iterator[Measurement]:
@@ -240,7 +256,18 @@ def endurance() -> Iterator[Measurement]:
 
 GROUPS = {
     group.__name__: group
-    for group in (start_up, full_covariance, small_dense, sparse, growth, crossover, memory, endurance, networks)
+    for group in (
+        start_up,
+        full_covariance,
+        small_dense,
+        mixtures,
+        sparse,
+        growth,
+        crossover,
+        memory,
+        endurance,
+        networks,
+    )
 }
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import make_friedman1
 
 from onepass import BayesianCommittee, BayesianMLPRegressor, BayesianNetwork
 from onepass.engine.vector_matches import NoiseState
@@ -241,3 +242,55 @@ def test_far_from_the_data_the_noise_is_that_of_the_prior() -> None:
     assert np.mean((y - near.mean) ** 2 / (near.var + near.noise_var)) == pytest.approx(1.0, abs=0.25)
     copy = pickle.loads(pickle.dumps(network))
     np.testing.assert_array_equal(copy.predict(X).noise_var, near.noise_var)
+
+
+def noisy_surface(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Half of `make_friedman1` for training and half for testing, standardised: few rows for as many weights."""
+    X, y = make_friedman1(400, noise=1.0, random_state=seed)
+    X, y = (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
+    return X[::2], y[::2], X[1::2], y[1::2]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_more_passes_do_not_diverge(seed: int) -> None:
+    X, y, X_test, y_test = noisy_surface(seed)
+    scores = []
+    for passes in (1, 5, 12):
+        network = BayesianNetwork(10, (20,), noise="heteroscedastic", seed=seed)
+        network.learn(X, y, passes=passes, refine="ep")
+        r2 = 1.0 - np.mean((network.predict(X_test).mean - y_test) ** 2) / y_test.var()
+        scores.append((r2, np.mean(network.log_predictive(X_test, y_test))))
+    (once, once_density), *more = scores
+    for r2, density in more:
+        assert r2 > once - 0.05
+        assert density > once_density - 0.2
+
+
+@pytest.mark.parametrize("outliers", [0.0, 0.05])
+def test_refinement_never_makes_the_belief_wider_than_the_prior(outliers: float) -> None:
+    X, y, *_ = noisy_surface(0)
+    network = BayesianNetwork(10, (8,), noise="heteroscedastic", outliers=outliers)
+    prior = network.cov[0]
+    root = 1.0 / np.sqrt(np.diag(prior))
+    for _ in network.learning(X[:80], y[:80], passes=6, refine="ep"):
+        shares = np.linalg.eigvalsh(root[:, None] * network.cov[0] * root)
+        assert shares.max() < 1.0 + 1e-9
+        assert shares.min() > 0.0
+
+
+def test_the_pass_that_predicts_rows_best_without_them_is_kept() -> None:
+    X, y, *_ = noisy_surface(1)
+    network = BayesianNetwork(10, (8, 8), noise="heteroscedastic", seed=1)
+    means, densities = [], []
+    works = network._passes(X[:60], y[:60], 12, "ep", 1, None, records=False)
+    for work in works:
+        densities.append(work.densities[40:].copy())
+        means.append(network.mean)
+    best = 0
+    for number in range(1, 11):  # the last yield has the kept pass already
+        gain = densities[number] - densities[best]
+        if gain.mean() > 3.0 * gain.std() / np.sqrt(20):
+            best = number
+    assert best < 10
+    np.testing.assert_array_equal(network.mean, means[best])
+    np.testing.assert_array_equal(densities[-1], densities[best])

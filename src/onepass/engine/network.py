@@ -85,8 +85,8 @@ def _learn_rows(work, shape, rule, noise, sites, mean, cov, space, signals, old,
         if not removed:
             continue
         if sites is not None:
-            if noise.trust.active:
-                match.leave_out_widening()
+            if noise.trust.active or rule.likelihood.may_widen:
+                match.leave_out_widening(space.cov)
             _keep_site(i, shape, sites, mean, space, signals, match)
         step(shape, mean, cov, space, match)
         work.finish_row(i, rule, signals.mean, space.cov, noise)

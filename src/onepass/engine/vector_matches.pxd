@@ -52,12 +52,13 @@ cdef class VectorMatch:
     cdef double origin
     cdef double coarsest
 
-    cdef void leave_out_widening(self) noexcept nogil
+    cdef void leave_out_widening(self, const double* cov) noexcept nogil
     cdef void clear(self) noexcept nogil
 
 cdef class VectorLikelihood:
     cdef readonly Py_ssize_t n_outputs, size, n_columns
     cdef bint copies_in_closed_form
+    cdef readonly bint may_widen  # whether a target that is trusted may make outputs less certain
     cdef double match_once(
         self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
     ) noexcept nogil

@@ -28,7 +28,7 @@ from cython.cimports.onepass.engine.outliers import (
     far_log_density,
     log_rarity,
 )
-from cython.cimports.onepass.engine.small_matrices import apply, factorise, invert, is_positive
+from cython.cimports.onepass.engine.small_matrices import apply, diagonalise, factorise, invert, is_positive
 
 NOISE_FLOOR = 1e-6
 SCALE_START_WEIGHT = 10.0
@@ -44,6 +44,8 @@ _SCALE_START_WEIGHT = cython.declare(cython.double, SCALE_START_WEIGHT)
 _SCALE_CLIP = cython.declare(cython.double, SCALE_CLIP)
 # A site is removed only if at least this share of its own noise is left of the difference; else it stays.
 _SITE_MARGIN = cython.declare(cython.double, 1e-3)
+# Shares of a variance that a step may add to it by rounding alone.
+_ROUNDING = cython.declare(cython.double, 1e-12)
 _LOW = cython.declare(cython.double, LOG_NOISE_BOUNDS[0])
 _HIGH = cython.declare(cython.double, LOG_NOISE_BOUNDS[1])
 _FARTHEST = cython.declare(cython.double, 10.0)  # errors count as at most so many deviations under the widest noise
@@ -207,18 +209,49 @@ class VectorMatch:
         self.likely = cython.address(indices[0])
         self.n_likely, self.faint, self.faint_square, self.origin, self.coarsest = 0, 0.0, 0.0, 0.0, 0.0
 
-    def leave_out_widening(self):
-        """Make no step where a target, distrusted by half, would make an output less certain.
+    def leave_out_widening(self, cov):
+        """Make no step in the directions in which a target would make the outputs ``N(mean, cov)`` less certain.
 
-        In one pass that is right; but a site of negative precision, removed and put back as others change around it,
-        may leave next to nothing of a precision.
+        In one pass such a step is right; but a site of negative precision, which stays while the others are linearised
+        anew around it, may leave nothing of a precision. Without any, the belief is never wider than the prior.
         """
-        widens: cython.bint = False
+        n = self.size
         i: cython.Py_ssize_t
-        for i in range(self.size):
-            widens = widens or self.precision[i * self.size + i] < 0.0
+        j: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        root, shares, vectors = self.first, self.second, self.third
+        factorise(n, cov, root)
+        # The shares of the variance that the step explains are the eigenvalues of root' information root.
+        for i in range(n):
+            for j in range(n):
+                entry = 0.0
+                for k in range(j, n):
+                    entry += self.information[i * n + k] * root[k * n + j]
+                vectors[i * n + j] = entry
+        for i in range(n):
+            for j in range(n):
+                entry = 0.0
+                for k in range(i, n):
+                    entry += root[k * n + i] * vectors[k * n + j]
+                shares[i * n + j] = entry
+        diagonalise(n, shares, vectors)
+        widens: cython.bint = False
+        for j in range(n):
+            share = shares[j * n + j]
+            if share >= -_ROUNDING:
+                continue
+            widens = True
+            # The direction u of which root' u is the eigenvector, and the score's part along it.
+            for i in range(n - 1, -1, -1):
+                entry = vectors[i * n + j]
+                for k in range(i + 1, n):
+                    entry -= root[k * n + i] * self.vector[k]
+                self.vector[i] = entry / root[i * n + i] if root[i * n + i] > 0.0 else 0.0
+            for i in range(n):
+                for k in range(n):
+                    self.information[i * n + k] -= share * self.vector[i] * self.vector[k]
         if widens:
-            self.clear()
+            fill_site(n, cov, self)
 
     def clear(self):
         """Make no step."""
@@ -889,6 +922,7 @@ class HeteroscedasticOutputs(NoisyNumbers):
     """
 
     def __init__(self, n_outputs: int, log_noise: cython.double, log_noise_var: cython.double):
+        self.may_widen = True  # a large error may well be noise
         self.n_outputs = self.n_columns = n_outputs
         self.size = 2 * n_outputs
         self.log_noise, self.log_noise_var = log_noise, log_noise_var

@@ -41,6 +41,7 @@ class VectorLikelihood:
     n_outputs: int
     size: int
     n_columns: int
+    may_widen: bool
     def __init__(self, n_outputs: int) -> None: ...
     def moment_match(
         self, mean: FloatArray, cov: FloatArray, target: FloatArray, state: NoiseState

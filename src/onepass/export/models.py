@@ -31,13 +31,12 @@ from onepass.export.formulas import activate, activation_moments
 from onepass.export.predictions import Parts, network_parts, perceptron_parts, perceptron_row
 from onepass.export.programs import Input, Learning, NotExportableError, Program
 from onepass.likelihoods import Bernoulli, Gaussian
-from onepass.likelihoods.mixtures import KNOWN, likely_weights
+from onepass.likelihoods.mixtures import KNOWN, likely_weights, weights_for_means, weights_for_variances
 from onepass.models.ensemble import BayesianCommittee, Ensemble
 from onepass.models.perceptron import BayesianPerceptron
 
 __all__ = ["Classes", "Numbers", "estimator_inputs", "estimator_program", "model_program", "predicted", "shown_parts"]
 
-_NOTHING = 1e-20  # weight of a part that changes no digit of a mixture
 QUANTILE = Expression("argument", (), 1, None, "quantile")
 """Stands for the quantile of the standard normal in the limits of an interval."""
 LABEL_STD = "the standard deviation of that probability, which comes of not knowing the weights"
@@ -87,7 +86,7 @@ def model_program(model: Any, origin: str) -> Program:
     single = mean.width == 1
     if observation == "bernoulli":
         return Program(origin, x, inputs, mean, sqrt(var), single=single, std_words=LABEL_STD, **shown)
-    noise = _mixed(weights, [part.noise_var for part in parts])
+    noise = _mixed(weights_for_variances(weights), [part.noise_var for part in parts])
     return Program(origin, x, inputs, mean, sqrt(var + noise), single=single, **shown)
 
 
@@ -143,7 +142,8 @@ def _kept(
     z_var: Expression | None,
     noise_scale: FloatArray | None,
 ) -> tuple[FloatArray, FloatArray, list[Parts]]:
-    kept = [k for k in range(len(weights)) if max(weights[k], likely[k]) > _NOTHING]
+    weights, likely = weights_for_means(weights), weights_for_variances(likely)
+    kept = [k for k in range(len(weights)) if max(weights[k], likely[k]) > 0.0]
     parts = []
     for k in kept:
         member = members[k]

@@ -1,15 +1,24 @@
 """Mixtures of Gaussians: what several models that learned the same rows predict together, and an unknown noise."""
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from onepass._typing import FloatArray
+from onepass.engine.mixtures import mixture_quantiles
 
-__all__ = ["KNOWN", "likely_weights", "mixture_moments", "mixture_quantile", "noise_mixture", "weighted_sum"]
+__all__ = [
+    "KNOWN",
+    "likely_weights",
+    "mixture_moments",
+    "mixture_quantile",
+    "mixture_variance",
+    "noise_mixture",
+    "weights_for_means",
+    "weights_for_variances",
+]
 
 # Standard deviations of the log noise, evenly spaced, and their shares.
 _NODES = np.linspace(-3.5, 3.5, 15)
-_UNLIKELY = 0.02
 KNOWN = 0.02
 """Variance of a log noise that counts as known: what a hundred rows tell."""
 _SHARES = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
@@ -23,8 +32,13 @@ def mixture_moments(
     The weights are ``(k,)``, or ``(k, n)`` if those of each row differ. The variance may have weights of its own, of
     the ``likely`` parts only: see `likely_weights`.
     """
-    mean = weighted_sum(weights, means)
-    return mean, weighted_sum(weights if likely is None else likely, variances + (means - mean) ** 2)
+    mean = weighted_sum(weights_for_means(weights), means)
+    return mean, mixture_variance(weights if likely is None else likely, variances + (means - mean) ** 2)
+
+
+def mixture_variance(weights: FloatArray, variances: FloatArray) -> FloatArray:
+    """Weighted sum of the variances of ``k`` parts, ``(k, ...) -> (...)``, without parts of negligible weight."""
+    return weighted_sum(weights_for_variances(weights), variances)
 
 
 def weighted_sum(weights: FloatArray, parts: FloatArray) -> FloatArray:
@@ -34,26 +48,50 @@ def weighted_sum(weights: FloatArray, parts: FloatArray) -> FloatArray:
     return np.asarray((weights.reshape(*weights.shape, *[1] * (parts.ndim - 2)) * parts).sum(axis=0))
 
 
+# Nothing bounds what an improbable part contributes to a moment: a network that went astray, at 1e20 with the weight
+# 1e-34, would have all of the variance. So moments are those of the parts that matter. Densities and quantiles, in
+# which a part counts by its weight and no more, are those of all parts.
+
+
+def weights_for_means(weights: FloatArray) -> FloatArray:
+    """Weights ``(k, ...)`` of the parts that the mean of a mixture is made of: all but those within rounding of 0."""
+    return _weights_above(1e-12, weights)
+
+
+def weights_for_variances(weights: FloatArray) -> FloatArray:
+    """Weights ``(k, ...)`` of the parts that a variance is made of.
+
+    A part of less than one in a million matters only if it is a thousand standard deviations away.
+    """
+    return _weights_above(1e-6, weights)
+
+
 def likely_weights(weights: FloatArray) -> FloatArray:
-    """Weights ``(k, ...)`` without what is unlikely, for variances.
+    """Weights ``(k, ...)`` without what is unlikely, for variances where parts may have far too wide a prior.
 
     A part of one in a thousand whose variance is the prior's would make the variance of a mixture that of its tail
-    alone, which says nothing of how far most targets are off. Densities and quantiles have it all.
+    alone, which says nothing of how far most targets are off.
     """
-    likely = np.where(weights < _UNLIKELY, 0.0, weights)
+    return _weights_above(0.02, weights)
+
+
+def _weights_above(least: float, weights: FloatArray) -> FloatArray:
+    """Weights of which those below ``least`` are zero; where there are any, the others sum to 1."""
+    below = weights < least
+    kept = np.where(below, 0.0, weights)
     # Summed one part after the other, so that a row's result does not depend on the rows beside it.
-    return np.asarray(likely / sum(likely[1:], start=likely[0]))
+    return np.asarray(kept / np.where(below.any(axis=0), sum(kept[1:], start=kept[0]), 1.0))
 
 
 def mixture_quantile(weights: FloatArray, means: FloatArray, stds: FloatArray, level: float) -> FloatArray:
-    """Quantile of mixtures of ``k`` Gaussians, ``(k, ...) -> (...)``, by bisection between those of its parts."""
-    quantiles = means + ndtri(level) * stds
-    low, high = quantiles.min(axis=0), quantiles.max(axis=0)
-    for _ in range(60 if len(weights) > 1 else 0):
-        middle = 0.5 * (low + high)
-        below = np.tensordot(weights, ndtr((middle - means) / np.maximum(stds, 1e-300)), 1) < level
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.asarray(0.5 * (low + high))
+    """Quantile of mixtures of ``k`` Gaussians, ``(k, ...) -> (...)``, to rounding."""
+    # Above the median it is minus that of the mirrored mixture, where small probabilities have all their digits.
+    side = 1.0 if level <= 0.5 else -1.0
+    lower = min(level, 1.0 - level)
+    flat = (len(weights), -1)
+    parts = np.ascontiguousarray(side * means.reshape(flat)), np.ascontiguousarray(stds.reshape(flat))
+    found = mixture_quantiles(np.ascontiguousarray(weights), *parts, lower, float(ndtri(lower)))
+    return side * found.reshape(means.shape[1:])
 
 
 def noise_mixture(

@@ -23,7 +23,7 @@ from onepass.beliefs.layout import ImageShape, LayerSize
 from onepass.files.registry import savable
 from onepass.files.state import Arrays, Parameters, as_number
 from onepass.likelihoods.counts import COUNT_NAMES, count_interval
-from onepass.likelihoods.mixtures import likely_weights, mixture_moments, mixture_quantile, weighted_sum
+from onepass.likelihoods.mixtures import likely_weights, mixture_moments, mixture_quantile, mixture_variance
 from onepass.models.ahead import RowsAhead, each_ahead_unchecked
 from onepass.models.mixing import WORTH_THREADS, log_mixture, mixed_scores, snapshot, stacked
 from onepass.models.network import BayesianNetwork
@@ -218,7 +218,7 @@ class Ensemble:
 
     def _mixture_noise(self, weights: FloatArray, parts: Prediction, mean: FloatArray, var: FloatArray) -> FloatArray:
         """Variance of the noise, given the mixture's mean and variance."""
-        return weighted_sum(weights, parts.noise_var)
+        return mixture_variance(weights, parts.noise_var)
 
 
 class BayesianCommittee(Ensemble):

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from onepass._typing import FloatArray
-from onepass.likelihoods.mixtures import likely_weights
+from onepass.likelihoods.mixtures import likely_weights, weights_for_means, weights_for_variances
 from onepass.models.perceptron import Prediction
 
 __all__ = [
@@ -56,9 +56,10 @@ def snapshot(member: Any) -> Any:
 def mixed_prediction(weights: FloatArray, parts: Prediction) -> Prediction:
     """Moments of the mixture of predictions ``(K, ...)``, with weights ``(K,)``, or ``(K, n)`` of each row."""
     weights = weights.reshape(*weights.shape, *[1] * (parts.mean.ndim - weights.ndim))
+    likely, for_means, for_noise = likely_weights(weights), weights_for_means(weights), weights_for_variances(weights)
     # Summed one hypothesis after the other, so that a row's result does not depend on the rows beside it.
-    mean, pre_mean, noise_var = (sum_in_order(weights * part) for part in (parts.mean, parts.pre_mean, parts.noise_var))
-    likely = likely_weights(weights)
+    mean, pre_mean = (sum_in_order(for_means * part) for part in (parts.mean, parts.pre_mean))
+    noise_var = sum_in_order(for_noise * parts.noise_var)
     var = sum_in_order(likely * (parts.var + (parts.mean - mean) ** 2))
     pre_var = sum_in_order(likely * (parts.pre_var + (parts.pre_mean - pre_mean) ** 2))
     return Prediction(*(np.asarray(column)[()] for column in (mean, var, pre_mean, pre_var, noise_var)))

@@ -23,7 +23,7 @@ from onepass.engine.network_records import NetworkRule, TrainingPass
 from onepass.engine.outliers import jump_probability
 from onepass.engine.threads import threads_for
 from onepass.engine.vector_matches import SCALE_CLIP, NoiseState, site_removal
-from onepass.likelihoods.outputs import OutputLikelihood
+from onepass.likelihoods.outputs import OutputLikelihood, OutputMatch
 from onepass.models.network.propagation import Signals, propagate
 from onepass.models.perceptron import RowScores
 
@@ -31,6 +31,10 @@ __all__ = ["Learner", "Pass", "State", "output_variances"]
 
 # While rows are new, early ones fade from the noise's estimate: their errors came of the network's own ignorance.
 _FIRST_GAIN, _LATER_GAIN = 3.0, 1.0
+# By so many a pass must predict better to be kept: the best of many is better by chance, and refined derivatives of the
+# other rows still have something of the row that is predicted.
+_STANDARD_ERRORS = 3.0
+_ROUNDING = 1e-12  # share of a variance that a step may add to it by rounding alone
 _NO_SHARE = 1e-9  # of the noise in a variance, as good as none
 
 
@@ -113,6 +117,15 @@ class Pass:
         """What each row adds to the log evidence: its log density, as often as its weight counts it."""
         return self.densities if self.weights is None else self.weights * self.densities
 
+    def predicts_better_than(self, other: "Pass") -> bool:
+        """Whether rows were predicted better than in another pass, by more than three standard errors.
+
+        Only the last third of the rows counts: in a first pass those before are predicted from too few others.
+        """
+        late = slice(2 * len(self.rows) // 3, None)
+        differences = (self.gains - other.gains)[late]
+        return bool(differences.mean() > _STANDARD_ERRORS * differences.std() / np.sqrt(len(differences)))
+
     @property
     def scores(self) -> RowScores:
         """How well the rows were predicted, by the predictive scale of each moment."""
@@ -137,6 +150,20 @@ class Pass:
     def noise_learning(self) -> tuple[float, float]:
         """Gain and bound, see `onepass.engine.vector_matches.VectorLikelihood.learn_noise`."""
         return (_LATER_GAIN, float(len(self.rows))) if self.number else (_FIRST_GAIN, np.inf)
+
+
+def _without_widening(match: OutputMatch, cov: FloatArray) -> OutputMatch:
+    """Explain no negative share of any variance: see `onepass.engine.vector_matches.VectorMatch.leave_out_widening`."""
+    variances, axes = np.linalg.eigh(cov)
+    root = axes * np.sqrt(np.maximum(variances, 0.0))
+    shares, vectors = np.linalg.eigh(root.T @ match.information @ root)
+    if shares.min() >= -_ROUNDING:
+        return match
+    directions = np.linalg.pinv(root).T @ vectors
+    information = directions @ (np.maximum(shares, 0.0)[:, None] * directions.T)
+    left = np.eye(len(cov)) - information @ cov
+    precision, shift = np.linalg.solve(left, information), np.linalg.solve(left, match.score)
+    return match._replace(information=information, precision=precision, shift=shift)
 
 
 def output_variances(structure: Structure, prior: DiagonalGaussian) -> Any:
@@ -304,8 +331,8 @@ class Learner:
         match = self.likelihood.moment_match(mean, cov, target, noise)
         self._write_down(state, work, i, mean, cov, match.log_density)
         if work.sites is not None:
-            if noise.trust.active and (np.diag(match.precision) < 0.0).any():
-                match = match._replace(**{name: 0.0 * part for name, part in match._asdict().items()})
+            if noise.trust.active or self.likelihood.compiled.may_widen:
+                match = _without_widening(match, cov)
             h = match.precision @ jacobian @ belief.mean + match.shift
             work.sites[i] = _Site(signals, match.precision, h)
         belief.step(gain, jacobian, match.score, match.information)

@@ -461,7 +461,9 @@ class BayesianNetwork(DriftChoice):
         refine : {"reuse", "ep"}
             What the later passes do. ``"reuse"`` counts the data again, which is fast but makes the belief
             overconfident. ``"ep"`` (expectation propagation) removes a row's previous contribution before learning it
-            again, so every row counts once; it needs ``covariance="full"``.
+            again, so every row counts once; it needs ``covariance="full"``. With ``noise="heteroscedastic"`` a pass is
+            kept only if it predicts the rows, each without its own contribution, significantly better than the best
+            pass before it.
         batch : int
             Number of rows learned in one step; all of them see the network as it was before the step. With a large
             covariance this learns more rows per second, and somewhat less from each. Not for ``"ep"``, nor for a
@@ -515,6 +517,7 @@ class BayesianNetwork(DriftChoice):
         before = None if passes == batch == 1 and self._is_safe(len(rows)) else self._state.copy()
         sites = self._learner.start_sites(len(rows)) if refine == "ep" and passes > 1 else None
         n_far = 0.0
+        best: tuple[Pass, State] | None = None
         for number in range(passes):
             order = np.arange(len(rows))
             if number:
@@ -532,6 +535,11 @@ class BayesianNetwork(DriftChoice):
                 n_far = self._state.noise.trust.n_far
             elif self._state.noise.trust.n_far > n_far:
                 self._state.noise.trust = set_aside_once(self._state.noise.trust, n_far)
+            if sites is not None and self._likelihood.compiled.may_widen:  # then more passes need not converge
+                if best is None or work.predicts_better_than(best[0]):
+                    best = work, self._state.copy()
+                if number == passes - 1:
+                    work, self._state = best
             yield work
 
     def predict_then_learn(

@@ -1,0 +1,85 @@
+"""Quantiles of mixtures of Gaussians, row by row."""
+
+import cython
+import numpy as np
+from cython.cimports.libc.math import fabs, log
+from cython.cimports.onepass.engine.special import ndtr, pdf
+
+_EXACT = cython.declare(cython.double, 1e-15)  # relative error of a probability that counts as rounding
+_LEAST_STD = cython.declare(cython.double, 1e-300)
+
+
+def mixture_quantiles(
+    weights: cython.const[cython.double][::1],
+    means: cython.const[cython.double][:, ::1],
+    stds: cython.const[cython.double][:, ::1],
+    level: cython.double,
+    z: cython.double,
+):
+    """Quantiles ``(n,)`` of mixtures of ``k`` Gaussians with means and standard deviations ``(k, n)``.
+
+    ``level`` is at most 0.5, where a probability has all its digits, and ``z`` the standard normal's own quantile.
+    """
+    found = np.empty(means.shape[1])
+    view: cython.double[::1] = found
+    i: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(means.shape[1]):
+            view[i] = _quantile(
+                weights.shape[0],
+                means.shape[1],
+                cython.address(weights[0]),
+                cython.address(means[0, i]),
+                cython.address(stds[0, i]),
+                level,
+                z,
+            )
+    return found
+
+
+def _quantile(k, stride, weights, means, stds, level, z):
+    """Newton's method on the log of the distribution function, between the least and the largest quantile of a part.
+
+    It starts at the quantile of the heaviest part. The log of a Gaussian's distribution function is concave, so that
+    from the left no step goes too far; where one does leave the interval, as between parts far apart, it is halved.
+    """
+    j: cython.Py_ssize_t
+    heaviest: cython.Py_ssize_t = 0
+    low = means[0] + z * stds[0]
+    high = low
+    for j in range(1, k):
+        own = means[j * stride] + z * stds[j * stride]
+        low = min(low, own)
+        high = max(high, own)
+        if weights[j] > weights[heaviest]:
+            heaviest = j
+    x = means[heaviest * stride] + z * stds[heaviest * stride]
+    while low < high:
+        probability, density = _distribution(k, stride, weights, means, stds, x)
+        excess = log(probability / level) if probability > 0.0 else -1.0
+        if fabs(excess) <= _EXACT:
+            return x
+        if excess < 0.0:
+            low = x
+        else:
+            high = x
+        after = x - excess * probability / density if density > 0.0 else low
+        if not low < after < high:
+            after = 0.5 * low + 0.5 * high
+            if not low < after < high:
+                return after
+        x = after
+    return x
+
+
+def _distribution(k, stride, weights, means, stds, x):
+    """Distribution function and density of a mixture."""
+    j: cython.Py_ssize_t
+    probability = 0.0
+    density = 0.0
+    for j in range(k):
+        std = max(stds[j * stride], _LEAST_STD)
+        u = (x - means[j * stride]) / std
+        probability += weights[j] * ndtr(u)
+        density += weights[j] * pdf(u) / std
+    return probability, density

@@ -207,7 +207,10 @@ def _own_variances(structure: Any, belief: Any, layer: int, z: Expression) -> Ex
         own, form = belief.layers[layer], belief.forms[layer]
         if isinstance(own, KroneckerLayer):
             scale = constant(np.square(np.asarray(own.output_root, np.float64)).sum(axis=1))
-            return _squared(matmul(z, np.asarray(own.input_root, np.float64))) * scale
+            variances = _squared(matmul(z, np.asarray(own.input_root, np.float64))) * scale
+            if not own.idle.any():
+                return variances
+            return variances + _weighted_square(z, own.idle) * constant(np.asarray(own.prior_outputs, np.float64))
         roots = np.asarray(own.root, np.float64).reshape(form.rows, form.cols, -1)
         return quadratic(z, roots @ roots.swapaxes(1, 2), f"unit_covariances_{layer}")
     raise NotExportableError(f"a model with covariance={structure.name!r} can't be exported: learn with another one")
@@ -273,6 +276,10 @@ def _by_layers(
             # A constant row times a constant matrix is known beforehand.
             projected = [constant(own.value @ root) if own.op == "constant" else matmul(own, root) for own in slopes]
             own_terms = {(k, m): scale * _dot(projected[k], projected[m]) for k, m in pairs}
+            if layer.idle.any():
+                outputs, scale = constant(np.asarray(layer.prior_outputs, np.float64)), _weighted_square(z, layer.idle)
+                for k, m in pairs:
+                    own_terms[k, m] += scale * _dot(slopes[k] * outputs, slopes[m])
         else:
             root = np.asarray(layer.root, np.float64)
             spread = [_placed(z, k, n) if is_last else outer(own, z) for k, own in enumerate(slopes)]
@@ -285,6 +292,11 @@ def _by_layers(
 def _squared(values: Expression) -> Expression:
     """The squared length of a row."""
     return row_sum(values * values)
+
+
+def _weighted_square(values: Expression, weights: Any) -> Expression:
+    """The sum of the squares of a row, with weights."""
+    return row_sum(values * values * constant(np.asarray(weights, np.float64)))
 
 
 def _dot(left: Expression, right: Expression) -> Expression:

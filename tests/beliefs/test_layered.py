@@ -37,6 +37,7 @@ def random_belief(seed: int = 0, dtype: str = "float64") -> LayeredGaussian:
     assert isinstance(wide, KroneckerLayer)
     assert isinstance(small, FullLayer)
     wide.output_root[...], wide.input_root[...] = rng.normal(size=(4, 4)), rng.normal(size=(3, 3))
+    wide.idle[...] = 0.0
     small.root[...] = rng.normal(size=(10, 10))
     return belief
 
@@ -44,7 +45,7 @@ def random_belief(seed: int = 0, dtype: str = "float64") -> LayeredGaussian:
 def kronecker_layer(n_out: int, n_in: int, seed: int = 0) -> KroneckerLayer:
     rng = np.random.default_rng(seed)
     own = form(n_out, n_in, is_kronecker=True)
-    layer = KroneckerLayer(own, rng.normal(size=n_out * n_in), np.empty(own.n_numbers))
+    layer = KroneckerLayer(own, rng.normal(size=n_out * n_in), np.zeros(own.n_numbers))
     layer.output_root[...] = np.linalg.cholesky(random_cov(rng, n_out))
     layer.input_root[...] = np.linalg.cholesky(random_cov(rng, n_in))
     return layer
@@ -177,14 +178,14 @@ def test_a_belief_starts_with_the_nearest_variances() -> None:
 
 
 def test_drift_is_the_nearest_belief_to_the_sum_of_covariances() -> None:
-    layer, prior = kronecker_layer(2, 3), kron([0.7, 2.0], [1.0, 3.0, 0.5])
+    layer, prior = kronecker_layer(2, 3), 20.0 * kron([0.7, 2.0], [1.0, 3.0, 0.5])
     target = 0.8 * kron(*layer.cov) + 0.2 * np.diag(prior)
     layer.drift(0.2, prior)
     np.testing.assert_allclose(kron(*layer.cov), nearest_product(target, 2), rtol=1e-4, atol=1e-5)
 
 
 def test_forgetting_is_the_nearest_belief_to_the_sum_of_precisions() -> None:
-    layer, prior, rng = kronecker_layer(2, 3), kron([0.7, 2.0], [1.0, 3.0, 0.5]), np.random.default_rng(2)
+    layer, prior, rng = kronecker_layer(2, 3), 20.0 * kron([0.7, 2.0], [1.0, 3.0, 0.5]), np.random.default_rng(2)
     before, gap = np.array(layer.mean), rng.normal(size=6)
     target = inverse(0.8 * inverse(kron(*layer.cov)) + 0.2 * np.diag(1.0 / prior))
     layer.forget(0.8, prior, gap)
@@ -194,7 +195,7 @@ def test_forgetting_is_the_nearest_belief_to_the_sum_of_precisions() -> None:
 
 def test_forgetting_and_drift_of_a_single_output_are_exact() -> None:
     for number in range(2):
-        layer, prior, rng = kronecker_layer(1, 5), np.array([1.0, 0.3, 2.0, 1.0, 4.0]), np.random.default_rng(2)
+        layer, prior, rng = kronecker_layer(1, 5), 20.0 * np.array([1.0, 0.3, 2.0, 1.0, 4.0]), np.random.default_rng(2)
         cov, mean, gap = kron(*layer.cov), np.array(layer.mean), rng.normal(size=5)
         if number:
             layer.drift(0.3, prior)

@@ -72,7 +72,7 @@ class FullLayer:
         self.mean: FloatArray = mean
         self.root: FloatArray = values.reshape(form.width, form.width)
 
-    def start(self, variance: FloatArray, is_first: bool) -> None:
+    def start(self, variance: FloatArray, is_first: bool = False) -> None:
         """Make the weights independent."""
         self.root[...] = np.diag(np.sqrt(variance))
 
@@ -145,10 +145,11 @@ class KroneckerLayer:
         self.idle: FloatArray = values[ends[1] : ends[2]]
         self.prior_outputs: FloatArray = values[ends[2] :]
 
-    def start(self, variance: FloatArray, is_first: bool) -> None:
+    def start(self, variance: FloatArray, is_first: bool = False) -> None:
         """Make the weights independent, with the nearest variances of this form; all inputs of the data are idle."""
         outer, inner = nearest_outer_product(variance.reshape(self.weights.shape))
         self.prior_outputs[...] = outer
+        self.idle[...] = 0.0
         if is_first:
             self.idle[:-1] = inner[:-1]
         self.input_root[...] = np.diag(np.sqrt(np.where(self.idle > 0.0, 0.0, inner)))

@@ -39,7 +39,11 @@ class OpenBlock:
     def close(self) -> None: ...
 
 def release(
-    inputs: NDArray[np.intp], input_root: FloatArray, output_root: FloatArray, idle: FloatArray, prior_outputs: FloatArray
+    inputs: NDArray[np.intp],
+    input_root: FloatArray,
+    output_root: FloatArray,
+    idle: FloatArray,
+    prior_outputs: FloatArray,
 ) -> None: ...
 def learn_layers(
     work: TrainingPass, shape: LayerShape, rule: NetworkRule, noise: NoiseState, mean: FloatArray, values: FloatArray

@@ -602,7 +602,7 @@ class LayeredCovariance(Structure):
         return LayeredGaussian.from_parts(parts, self._shape.table)
 
     def own_variances(self, belief: LayeredGaussian) -> list[Callable[[FloatArray], FloatArray]]:
-        """``B_uu z'A z`` and the prior's for idle inputs, or ``z'C z`` with the covariance of each unit's own weights."""
+        """``B_uu z'A z`` and the prior's for idle inputs, or ``z'C z`` with each unit's own covariance."""
 
         def quadratic(layer: FullLayer | KroneckerLayer, form: LayerForm) -> Callable[[FloatArray], FloatArray]:
             if isinstance(layer, KroneckerLayer):

@@ -202,7 +202,7 @@ class _FirstArrays(_Arrays):
 
 
 def release(inputs, input_root, output_root, idle, prior_outputs):
-    """Give idle inputs the largest variances in a product ``B ⊗ A`` by which none of their weights is vaguer than before."""
+    """Give idle inputs the largest variances in ``A`` for which ``B ⊗ A`` is nowhere above ``B0 ⊗ diag(idle)``."""
     known = prior_outputs > 0.0
     relative = output_root[known] / np.sqrt(prior_outputs[known, None])
     largest = np.linalg.eigvalsh(relative @ relative.T).max() if known.any() else 1.0

@@ -159,6 +159,23 @@ def test_no_other_outer_product_is_nearer(logs: np.ndarray, way: np.ndarray) -> 
         assert distance(variances, ours) <= distance(variances, other) + 1e-9
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_nearest_outer_product_within_a_bound_has_the_least_divergence_of_all_within(seed: int) -> None:
+    values = np.exp(np.random.default_rng(seed).normal(-1.0, 1.5, size=(3, 4)))
+    values[0, :] *= 1e-3
+    values[:, 3] = 1.0  # an idle input
+
+    def loss(logs: np.ndarray) -> float:
+        product = np.exp(np.add.outer(logs[:3], logs[3:]))
+        return float((values / product + np.log(product)).sum())
+
+    bounded = minimize(loss, np.full(7, -1.0), bounds=[(None, 0.0)] * 7, options={"ftol": 1e-15, "maxiter": 10_000})
+    product = np.outer(*nearest_outer_product(values, largest=1.0))
+    assert product.max() <= 1.0 + 1e-12
+    with np.errstate(divide="ignore"):
+        assert float((values / product + np.log(product)).sum()) == pytest.approx(bounded.fun, abs=1e-5)
+
+
 def test_weights_that_are_known_do_not_change_the_rest_of_a_product() -> None:
     variances = np.zeros((100, 5))
     variances[40:42, 1:4] = np.outer([2.0, 3.0], [1.0, 4.0, 5.0])

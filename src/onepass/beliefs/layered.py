@@ -158,7 +158,7 @@ class KroneckerLayer:
     @property
     def is_seen(self) -> NDArray[np.bool_]:
         """Which inputs are in the product."""
-        return self.idle == 0.0
+        return np.asarray(self.idle == 0.0)
 
     @property
     def cov(self) -> tuple[FloatArray, FloatArray]:
@@ -258,10 +258,11 @@ class KroneckerLayer:
 
 
 def _root_and_inverse(left: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """A root of what is left of a covariance, in units of it, and the inverse."""
+    """The symmetric root of what is left of a covariance, in units of it, and the inverse."""
+    # Another root would mix up the columns, those of idle inputs with others.
     values, vectors = np.linalg.eigh(left)
     values = np.maximum(values, _LEAST_LEFT)
-    return vectors * np.sqrt(values), (vectors / values) @ vectors.T
+    return (vectors * np.sqrt(values)) @ vectors.T, (vectors / values) @ vectors.T
 
 
 class _PriorBasis:

@@ -203,9 +203,11 @@ class _FirstArrays(_Arrays):
 
 def release(inputs, input_root, output_root, idle, prior_outputs):
     """Give idle inputs the largest variances in ``A`` for which ``B ⊗ A`` is nowhere above ``B0 ⊗ diag(idle)``."""
-    known = prior_outputs > 0.0
-    relative = output_root[known] / np.sqrt(prior_outputs[known, None])
-    largest = np.linalg.eigvalsh(relative @ relative.T).max() if known.any() else 1.0
+    unknown = prior_outputs > 0.0
+    if inputs.size == 0 or not unknown.any():
+        return
+    relative = output_root[unknown] / np.sqrt(prior_outputs[unknown, None])
+    largest = np.linalg.eigvalsh(relative @ relative.T).max()
     input_root[inputs, inputs] = np.sqrt(idle[inputs] / largest)
 
 

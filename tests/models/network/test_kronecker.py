@@ -128,7 +128,7 @@ def test_gated_layers_are_learned_as_the_reference_does_and_not_exactly() -> Non
 
 @pytest.mark.parametrize("options", [{"forgetting": 0.99}, {"forgetting": 0.9}, {"drift": 0.02}], ids=str)
 def test_variances_stay_within_the_prior(options: dict[str, Any]) -> None:
-    """On the mean over weights; between steps a single one may grow, as the scale of the factors is right on the mean."""
+    """On the mean over weights; between steps a single one may grow, as the scale of a product is right on average."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1_000, 6))
     y = np.tanh(X @ rng.normal(size=(6, 2)))

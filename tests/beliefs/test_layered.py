@@ -201,6 +201,21 @@ def test_drift_is_the_nearest_belief_to_the_sum_of_covariances() -> None:
     np.testing.assert_allclose(kron(*layer.cov), nearest_product(target, 2), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("fade", ["drift", "forget"])
+def test_what_fades_is_in_no_direction_vaguer_than_the_prior(fade: str) -> None:
+    """One input was hardly seen, and two of three outputs are well known: without a bound the third one would grow."""
+    layer, prior = kronecker_layer(3, 4), np.ones(12)
+    layer.output_root[...] = np.diag([1e-2, 1e-1, 1.0])
+    layer.input_root[...] = np.diag([1e-2, 1e-2, 1e-2, 1.0])
+    for _ in range(50):
+        if fade == "drift":
+            layer.drift(0.02, prior)
+        else:
+            layer.forget(0.98, prior, np.zeros(12))
+        assert np.linalg.eigvalsh(kron(*layer.cov)).max() <= 1.0 + 1e-9
+        layer.step(kron([1.0, 0.3, 0.0], [1.0, 1.0, 1.0, 0.0])[None], np.array([[0.2]]))
+
+
 def test_forgetting_is_the_nearest_belief_to_the_sum_of_precisions() -> None:
     layer, prior, rng = kronecker_layer(2, 3), 20.0 * kron([0.7, 2.0], [1.0, 3.0, 0.5]), np.random.default_rng(2)
     before, gap = np.array(layer.mean), rng.normal(size=6)

@@ -37,6 +37,7 @@ def random_belief(seed: int = 0, dtype: str = "float64") -> LayeredGaussian:
     assert isinstance(wide, KroneckerLayer)
     assert isinstance(small, FullLayer)
     wide.output_root[...], wide.input_root[...] = rng.normal(size=(4, 4)), rng.normal(size=(3, 3))
+    wide.idle[...] = 0.0
     small.root[...] = rng.normal(size=(10, 10))
     return belief
 
@@ -44,7 +45,7 @@ def random_belief(seed: int = 0, dtype: str = "float64") -> LayeredGaussian:
 def kronecker_layer(n_out: int, n_in: int, seed: int = 0) -> KroneckerLayer:
     rng = np.random.default_rng(seed)
     own = form(n_out, n_in, is_kronecker=True)
-    layer = KroneckerLayer(own, rng.normal(size=n_out * n_in), np.empty(own.n_numbers))
+    layer = KroneckerLayer(own, rng.normal(size=n_out * n_in), np.zeros(own.n_numbers))
     layer.output_root[...] = np.linalg.cholesky(random_cov(rng, n_out))
     layer.input_root[...] = np.linalg.cholesky(random_cov(rng, n_in))
     return layer
@@ -158,6 +159,23 @@ def test_no_other_outer_product_is_nearer(logs: np.ndarray, way: np.ndarray) -> 
         assert distance(variances, ours) <= distance(variances, other) + 1e-9
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_nearest_outer_product_within_a_bound_has_the_least_divergence_of_all_within(seed: int) -> None:
+    values = np.exp(np.random.default_rng(seed).normal(-1.0, 1.5, size=(3, 4)))
+    values[0, :] *= 1e-3
+    values[:, 3] = 1.0  # an idle input
+
+    def loss(logs: np.ndarray) -> float:
+        product = np.exp(np.add.outer(logs[:3], logs[3:]))
+        return float((values / product + np.log(product)).sum())
+
+    bounded = minimize(loss, np.full(7, -1.0), bounds=[(None, 0.0)] * 7, options={"ftol": 1e-15, "maxiter": 10_000})
+    product = np.outer(*nearest_outer_product(values, largest=1.0))
+    assert product.max() <= 1.0 + 1e-12
+    with np.errstate(divide="ignore"):
+        assert float((values / product + np.log(product)).sum()) == pytest.approx(bounded.fun, abs=1e-5)
+
+
 def test_weights_that_are_known_do_not_change_the_rest_of_a_product() -> None:
     variances = np.zeros((100, 5))
     variances[40:42, 1:4] = np.outer([2.0, 3.0], [1.0, 4.0, 5.0])
@@ -177,14 +195,29 @@ def test_a_belief_starts_with_the_nearest_variances() -> None:
 
 
 def test_drift_is_the_nearest_belief_to_the_sum_of_covariances() -> None:
-    layer, prior = kronecker_layer(2, 3), kron([0.7, 2.0], [1.0, 3.0, 0.5])
+    layer, prior = kronecker_layer(2, 3), 20.0 * kron([0.7, 2.0], [1.0, 3.0, 0.5])
     target = 0.8 * kron(*layer.cov) + 0.2 * np.diag(prior)
     layer.drift(0.2, prior)
     np.testing.assert_allclose(kron(*layer.cov), nearest_product(target, 2), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("fade", ["drift", "forget"])
+def test_what_fades_is_in_no_direction_vaguer_than_the_prior(fade: str) -> None:
+    """One input was hardly seen, and two of three outputs are well known: without a bound the third one would grow."""
+    layer, prior = kronecker_layer(3, 4), np.ones(12)
+    layer.output_root[...] = np.diag([1e-2, 1e-1, 1.0])
+    layer.input_root[...] = np.diag([1e-2, 1e-2, 1e-2, 1.0])
+    for _ in range(50):
+        if fade == "drift":
+            layer.drift(0.02, prior)
+        else:
+            layer.forget(0.98, prior, np.zeros(12))
+        assert np.linalg.eigvalsh(kron(*layer.cov)).max() <= 1.0 + 1e-9
+        layer.step(kron([1.0, 0.3, 0.0], [1.0, 1.0, 1.0, 0.0])[None], np.array([[0.2]]))
+
+
 def test_forgetting_is_the_nearest_belief_to_the_sum_of_precisions() -> None:
-    layer, prior, rng = kronecker_layer(2, 3), kron([0.7, 2.0], [1.0, 3.0, 0.5]), np.random.default_rng(2)
+    layer, prior, rng = kronecker_layer(2, 3), 20.0 * kron([0.7, 2.0], [1.0, 3.0, 0.5]), np.random.default_rng(2)
     before, gap = np.array(layer.mean), rng.normal(size=6)
     target = inverse(0.8 * inverse(kron(*layer.cov)) + 0.2 * np.diag(1.0 / prior))
     layer.forget(0.8, prior, gap)
@@ -194,7 +227,7 @@ def test_forgetting_is_the_nearest_belief_to_the_sum_of_precisions() -> None:
 
 def test_forgetting_and_drift_of_a_single_output_are_exact() -> None:
     for number in range(2):
-        layer, prior, rng = kronecker_layer(1, 5), np.array([1.0, 0.3, 2.0, 1.0, 4.0]), np.random.default_rng(2)
+        layer, prior, rng = kronecker_layer(1, 5), 20.0 * np.array([1.0, 0.3, 2.0, 1.0, 4.0]), np.random.default_rng(2)
         cov, mean, gap = kron(*layer.cov), np.array(layer.mean), rng.normal(size=5)
         if number:
             layer.drift(0.3, prior)

@@ -3,12 +3,14 @@
 A wide layer has a matrix-normal belief: the covariance of its weights ``W`` is ``B ⊗ A``, ``A`` over its inputs and
 ``B`` over its outputs, so that 300 units with 785 inputs take 0.7 million numbers and not 55 billion. A small layer,
 and the filters of a convolution, have a full covariance. Each is stored as a square root: ``A = P P'``, ``B = Q Q'``,
-and full ``C = Q Q'``, see `onepass.engine.network_layers`.
+and full ``C = Q Q'``, see `onepass.engine.network_layers`. Inputs of the first layer that were 0 in all rows are apart:
+their weights are independent and have the prior's variances.
 
 A sum of covariances ``B ⊗ A``, or of precisions, is no such product. Where the belief drifts, forgets or is merged, the
 sum is projected on the nearest product: that of the least divergence from it. In the eigenvectors of the factors, in
 units of a prior with independent weights, both sums are diagonal, and the projection is that of a matrix of variances
-on an outer product of two vectors.
+on an outer product of two vectors. No weight may become vaguer than the prior by it: without that bound idle weights
+of units that are known would pull up those of all others, and with drift more at every step.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +26,7 @@ from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import fade_root, lowered, prior_gap
 from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.kronecker import KroneckerGaussian
-from onepass.engine.network_layers import FARTHEST, LayerForm
+from onepass.engine.network_layers import FARTHEST, LayerForm, release
 
 __all__ = ["FullLayer", "KroneckerLayer", "LayeredGaussian", "nearest_outer_product"]
 
@@ -33,11 +35,12 @@ _AGREED = 1e-12
 _LEAST_LEFT = 1e-12  # of a variance, in one direction, by one row
 
 
-def nearest_outer_product(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Vectors ``b`` and ``a`` whose outer product is nearest to variances ``(m, n)``.
+def nearest_outer_product(values: FloatArray, largest: float = np.inf) -> tuple[FloatArray, FloatArray]:
+    """Vectors ``b`` and ``a`` whose outer product, with no entry above ``largest``, is nearest to variances ``(m, n)``.
 
     Nearest is the Gaussian of the least divergence from the one with these variances: ``a`` are the means of the
-    columns over ``b``, and ``b`` those of the rows over ``a``.
+    columns over ``b``, and ``b`` those of the rows over ``a``, or the largest that they may be. In logarithms of ``a``
+    and ``b`` the divergence is convex, so alternating between the two finds the nearest with the bound too.
 
     Examples
     --------
@@ -53,8 +56,9 @@ def nearest_outer_product(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     unknown = values[np.ix_(rows, cols)]
     own, across = unknown.mean(axis=1), np.zeros(unknown.shape[1])
     for _ in range(_SWEEPS):
-        before, across = across, (unknown / own[:, None]).mean(axis=0)
-        own = (unknown / across).mean(axis=1)
+        own /= own.max()
+        before, across = across, np.minimum((unknown / own[:, None]).mean(axis=0), largest)
+        own = np.minimum((unknown / across).mean(axis=1), largest / across.max())
         if np.allclose(across, before, rtol=_AGREED, atol=0.0):
             break
     outer[rows], inner[cols] = own, across
@@ -68,7 +72,7 @@ class FullLayer:
         self.mean: FloatArray = mean
         self.root: FloatArray = values.reshape(form.width, form.width)
 
-    def start(self, variance: FloatArray) -> None:
+    def start(self, variance: FloatArray, is_first: bool = False) -> None:
         """Make the weights independent."""
         self.root[...] = np.diag(np.sqrt(variance))
 
@@ -136,44 +140,68 @@ class KroneckerLayer:
         self.weights: FloatArray = mean.reshape(form.rows, form.cols)
         split = form.cols**2
         self.input_root: FloatArray = values[:split].reshape(form.cols, form.cols)
-        self.output_root: FloatArray = values[split:].reshape(form.rows, form.rows)
+        ends = split + np.array([0, form.rows**2, form.rows**2 + form.cols])
+        self.output_root: FloatArray = values[ends[0] : ends[1]].reshape(form.rows, form.rows)
+        self.idle: FloatArray = values[ends[1] : ends[2]]
+        self.prior_outputs: FloatArray = values[ends[2] :]
 
-    def start(self, variance: FloatArray) -> None:
-        """Make the weights independent, with the nearest variances of this form."""
+    def start(self, variance: FloatArray, is_first: bool = False) -> None:
+        """Make the weights independent, with the nearest variances of this form; all inputs of the data are idle."""
         outer, inner = nearest_outer_product(variance.reshape(self.weights.shape))
-        self.input_root[...], self.output_root[...] = np.diag(np.sqrt(inner)), np.diag(np.sqrt(outer))
+        self.prior_outputs[...] = outer
+        self.idle[...] = 0.0
+        if is_first:
+            self.idle[:-1] = inner[:-1]
+        self.input_root[...] = np.diag(np.sqrt(np.where(self.idle > 0.0, 0.0, inner)))
+        self.output_root[...] = np.diag(np.sqrt(outer))
+
+    @property
+    def is_seen(self) -> NDArray[np.bool_]:
+        """Which inputs are in the product."""
+        return np.asarray(self.idle == 0.0)
 
     @property
     def cov(self) -> tuple[FloatArray, FloatArray]:
-        """``B`` over the outputs and ``A`` over the inputs."""
-        return self.output_root @ self.output_root.T, self.input_root @ self.input_root.T
+        """``B`` over the outputs and ``A`` over the inputs, idle ones as they would join the product."""
+        root = self._whole_input_root()
+        return self.output_root @ self.output_root.T, root @ root.T
+
+    def _whole_input_root(self) -> FloatArray:
+        root, idle = self.input_root.copy(), np.flatnonzero(self.idle)
+        release(idle, root, self.output_root, self.idle, self.prior_outputs)
+        return root
 
     def variances(self) -> FloatArray:
         """Of all weights, ``(p,)``."""
         outer, inner = (np.square(root).sum(axis=1) for root in (self.output_root, self.input_root))
-        return np.outer(outer, inner).ravel()
+        return (np.outer(outer, inner) + np.outer(self.prior_outputs, self.idle)).ravel()
 
     def project(self, jacobian: FloatArray) -> FloatArray:
         """``C J``."""
-        outer, inner = self.cov
         shaped = jacobian.reshape(*jacobian.shape[:-1], *self.weights.shape)
-        return (outer @ shaped @ inner).reshape(jacobian.shape)
+        product = self.output_root @ (self.output_root.T @ shaped @ self.input_root) @ self.input_root.T
+        return (product + self.prior_outputs[:, None] * shaped * self.idle).reshape(jacobian.shape)
 
     def step(self, jacobian: FloatArray, information: FloatArray) -> None:
         """The nearest ``B ⊗ A`` to the posterior covariance, after one step of moment matching from the old one.
 
         ``A`` is the posterior's mean over outputs in units of the old ``B``, and ``B`` that over inputs in units of the
-        old ``A``; a common scale is at its optimum.
+        old ``A``; a common scale is at its optimum. Idle inputs that the row has seen join the product before.
         """
-        n_out, n_in = self.weights.shape
+        n_out, n_cols = self.weights.shape
+        shaped = jacobian.reshape(-1, n_out, n_cols)
+        new = np.flatnonzero((self.idle > 0.0) & shaped.any(axis=(0, 1)))
+        release(new, self.input_root, self.output_root, self.idle, self.prior_outputs)
+        self.idle[new] = 0.0
+        n_in = np.count_nonzero(self.is_seen)
         # All in units of the old roots, which may be singular: X = Q'J P.
-        seen = self.output_root.T @ jacobian.reshape(-1, n_out, n_in) @ self.input_root
+        seen = self.output_root.T @ shaped @ self.input_root
         informed = np.tensordot(information, seen, axes=1)
-        inner = np.eye(n_in) - np.einsum("kui,kuj->ij", seen, informed) / n_out
+        inner = np.eye(n_cols) - np.einsum("kui,kuj->ij", seen, informed) / n_out
         outer = np.eye(n_out) - np.einsum("kui,kvi->uv", seen, informed) / n_in
         # The mean of the posterior's variances in units of the new factors.
         (inner_root, inner_inverse), (outer_root, outer_inverse) = _root_and_inverse(inner), _root_and_inverse(outer)
-        total = np.trace(inner_inverse) * np.trace(outer_inverse)
+        total = (np.trace(inner_inverse) - n_cols + n_in) * np.trace(outer_inverse)
         total -= np.einsum("uv,kvi,ij,kuj->", outer_inverse, seen, inner_inverse, informed, optimize=True)
         self.input_root[...] = self.input_root @ inner_root
         self.output_root[...] = np.sqrt(total / (n_out * n_in)) * self.output_root @ outer_root
@@ -181,13 +209,16 @@ class KroneckerLayer:
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw how far weights are off their mean, ``(n, p)``."""
         draws = rng.standard_normal((n, *self.weights.shape))
-        return (self.output_root @ draws @ self.input_root.T).reshape(n, -1)
+        idle = np.sqrt(np.outer(self.prior_outputs, self.idle))
+        return (self.output_root @ draws @ self.input_root.T + idle * draws).reshape(n, -1)
 
     def forget(self, keep: float, towards: FloatArray, gap: FloatArray) -> None:
         """The nearest belief to ``(k C⁻¹ + (1 - k) C0⁻¹)⁻¹``; the mean moves as this one's does."""
         base = _PriorBasis(self, towards)
         faded = base.variances / (keep + (1.0 - keep) * base.variances)
-        self.weights += (1.0 - keep) * base.scaled(faded * base.unscaled(gap.reshape(self.weights.shape)))
+        seen = self.is_seen
+        gap = gap.reshape(self.weights.shape)[:, seen]
+        self.weights[:, seen] += (1.0 - keep) * base.scaled(faded * base.unscaled(gap))
         base.assign(faded)
 
     def drift(self, share: float, prior_variance: FloatArray) -> None:
@@ -203,40 +234,48 @@ class KroneckerLayer:
         """
         n_rows, n_cols = fewer.weights.shape
         columns = positions[:n_cols]  # of the first output's weights
-        by_inputs = np.square(fewer.input_root).sum(axis=1) / np.square(self.input_root[columns]).sum(axis=1)
+        started = np.square(self.input_root).sum(axis=1) + self.idle
+        by_inputs = (np.square(fewer.input_root).sum(axis=1) / started[columns])[fewer.is_seen]
         by_outputs = np.square(fewer.output_root).sum(axis=1) / np.square(self.output_root[:n_rows]).sum(axis=1)
         self.output_root /= np.sqrt(by_inputs.mean())
         self.input_root /= np.sqrt(by_outputs.mean())
         self.mean[positions] = fewer.mean
+        self.idle[columns] = fewer.idle
+        self.input_root[columns] = 0.0
         self.input_root[np.ix_(columns, columns)] = fewer.input_root
         self.output_root[:n_rows, :n_rows] = fewer.output_root
 
     def part(self) -> KroneckerGaussian:
-        """As a belief of its own, in double precision."""
+        """As a belief of its own, in double precision; idle inputs join the product."""
         return KroneckerGaussian(
-            *(numbers.astype(np.float64) for numbers in (self.weights, self.output_root, self.input_root))
+            *(numbers.astype(np.float64) for numbers in (self.weights, self.output_root, self._whole_input_root()))
         )
 
     def assign(self, part: KroneckerGaussian) -> None:
         """Take the numbers of such a belief."""
         self.weights[...], self.output_root[...], self.input_root[...] = part.mean, part.output_root, part.input_root
+        self.idle[...] = 0.0
 
 
 def _root_and_inverse(left: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """A root of what is left of a covariance, in units of it, and the inverse."""
+    """The symmetric root of what is left of a covariance, in units of it, and the inverse."""
+    # Another root would mix up the columns, those of idle inputs with others.
     values, vectors = np.linalg.eigh(left)
     values = np.maximum(values, _LEAST_LEFT)
-    return vectors * np.sqrt(values), (vectors / values) @ vectors.T
+    return (vectors * np.sqrt(values)) @ vectors.T, (vectors / values) @ vectors.T
 
 
 class _PriorBasis:
-    """The eigenvectors of a layer's factors in units of a prior with independent weights."""
+    """The eigenvectors of a layer's factors in units of a prior with independent weights; idle inputs are left out."""
 
     def __init__(self, layer: KroneckerLayer, prior_variance: FloatArray) -> None:
-        outer, inner = nearest_outer_product(prior_variance.astype(np.float64).reshape(layer.weights.shape))
+        seen = layer.is_seen
+        prior = prior_variance.astype(np.float64).reshape(layer.weights.shape)[:, seen]
+        outer, inner = nearest_outer_product(prior)
         self.layer, self.outer_unit, self.inner_unit = layer, np.sqrt(outer), np.sqrt(inner)
+        self.seen = np.ix_(seen, seen)
         self.outer, self.outer_vectors = _eigen(layer.output_root, self.outer_unit)
-        self.inner, self.inner_vectors = _eigen(layer.input_root, self.inner_unit)
+        self.inner, self.inner_vectors = _eigen(layer.input_root[self.seen], self.inner_unit)
         self.variances = np.outer(self.outer, self.inner)
 
     def unscaled(self, weights: FloatArray) -> FloatArray:
@@ -250,10 +289,10 @@ class _PriorBasis:
         return np.asarray(self.outer_unit[:, None] * units * self.inner_unit)
 
     def assign(self, variances: FloatArray) -> None:
-        """Give the layer the nearest belief with these variances along the eigenvectors."""
-        outer, inner = nearest_outer_product(variances)
+        """Give the layer the nearest belief with these variances along the eigenvectors that is within the prior."""
+        outer, inner = nearest_outer_product(variances, largest=1.0)
         self.layer.output_root[...] = self.outer_unit[:, None] * self.outer_vectors * np.sqrt(outer)
-        self.layer.input_root[...] = self.inner_unit[:, None] * self.inner_vectors * np.sqrt(inner)
+        self.layer.input_root[self.seen] = self.inner_unit[:, None] * self.inner_vectors * np.sqrt(inner)
 
 
 def _eigen(root: FloatArray, unit: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -274,8 +313,8 @@ class LayeredGaussian:
     def __init__(self, mean: FloatArray, variance: FloatArray, forms: Sequence[LayerForm]) -> None:
         self.forms: tuple[LayerForm, ...] = tuple(forms)
         self._bind(np.array(mean), np.zeros(sum(form.n_numbers for form in forms), dtype=np.asarray(mean).dtype))
-        for layer, part in zip(self.layers, self._split(variance), strict=True):
-            layer.start(part)
+        for number, (layer, part) in enumerate(zip(self.layers, self._split(variance), strict=True)):
+            layer.start(part, number == 0)
 
     def _bind(self, mean: FloatArray, values: FloatArray) -> None:
         self.mean: FloatArray = mean

@@ -548,9 +548,11 @@ def check_forms(layout: Layout, forms: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def layered_numbers(layout: Layout, forms: tuple[str, ...]) -> int:
-    """How many numbers the roots of all layers have."""
+    """How many numbers the roots of all layers have, and the prior's variances of Kronecker ones."""
     shapes = zip(layout.shapes, forms, strict=True)
-    return sum(rows**2 + cols**2 if form == "kronecker" else (rows * cols) ** 2 for (rows, cols), form in shapes)
+    return sum(
+        rows**2 + cols**2 + rows + cols if form == "kronecker" else (rows * cols) ** 2 for (rows, cols), form in shapes
+    )
 
 
 class LayeredCovariance(Structure):
@@ -600,12 +602,15 @@ class LayeredCovariance(Structure):
         return LayeredGaussian.from_parts(parts, self._shape.table)
 
     def own_variances(self, belief: LayeredGaussian) -> list[Callable[[FloatArray], FloatArray]]:
-        """``B_uu z'A z``, or ``z'C z`` with the covariance of each unit's own weights."""
+        """``B_uu z'A z`` and the prior's for idle inputs, or ``z'C z`` with each unit's own covariance."""
 
         def quadratic(layer: FullLayer | KroneckerLayer, form: LayerForm) -> Callable[[FloatArray], FloatArray]:
             if isinstance(layer, KroneckerLayer):
                 own = np.square(layer.output_root).sum(axis=1)
-                return lambda z: np.multiply.outer(np.square(z @ layer.input_root).sum(axis=-1), own)
+                return lambda z: (
+                    np.multiply.outer(np.square(z @ layer.input_root).sum(axis=-1), own)
+                    + np.multiply.outer(np.square(z) @ layer.idle, layer.prior_outputs)
+                )
             units = layer.root.reshape(form.rows, form.cols, -1)
             blocks = units @ units.swapaxes(1, 2)
             return lambda z: np.stack([((z @ block) * z).sum(axis=-1) for block in blocks], axis=-1)
@@ -613,13 +618,17 @@ class LayeredCovariance(Structure):
         return [quadratic(layer, form) for layer, form in zip(belief.layers, belief.forms, strict=True)]
 
     def output_covariance(self, belief: LayeredGaussian, signals: Any) -> FloatArray:
-        """The sum over layers of ``D B D' z'A z``, or of ``J'C J``."""
+        """The sum over layers of ``D B D' z'A z`` and ``D B0 D'`` for idle inputs, or of ``J'C J``."""
         total = np.zeros((*signals.mean.shape, signals.mean.shape[1]))
         for number, layer in enumerate(belief.layers):
             if isinstance(layer, KroneckerLayer):
-                projected = signals.output_jacobian[number] @ layer.output_root
-                scale = np.square(signals.inputs[number] @ layer.input_root).sum(axis=-1)
+                jacobian, z = signals.output_jacobian[number], signals.inputs[number]
+                projected = jacobian @ layer.output_root
+                scale = np.square(z @ layer.input_root).sum(axis=-1)
                 total += scale[:, None, None] * (projected @ projected.swapaxes(1, 2))
+                if layer.idle.any():
+                    scale = np.square(z) @ layer.idle
+                    total += scale[:, None, None] * ((jacobian * layer.prior_outputs) @ jacobian.swapaxes(1, 2))
             else:
                 jacobian = signals.layer_jacobian(number)
                 projected = jacobian.reshape(*jacobian.shape[:2], -1) @ layer.root

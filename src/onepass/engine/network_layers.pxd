@@ -5,7 +5,9 @@ from onepass.engine.vector_matches cimport NoiseState, VectorMatch
 
 cdef struct Layer:
     # Its form: see LayerForm.
-    Py_ssize_t is_kronecker, n_in, n_out, rows, cols, positions, weights, input_root, output_root, patches, pools
+    Py_ssize_t is_kronecker, n_in, n_out, rows, cols, positions, weights, input_root, output_root
+    # The prior's variances: over idle inputs, 0 for others, and over outputs.
+    Py_ssize_t idle, prior_outputs, patches, pools
     Py_ssize_t pool_size
     # Sizes: pre-activations, and the width of the root over outputs.
     Py_ssize_t units, width
@@ -20,6 +22,9 @@ cdef struct Plan:
     # At most so large are the norm of the weights and the square of that of the root over outputs before the row, and
     # so much do they grow by it; and the norm of the root over inputs.
     double farthest, spread, way, widening, input_norm
+    # Inputs that were idle before the block, those in the product; and z'A z of a row's idle inputs by the prior, and
+    # of those of them that have joined the product.
+    double n_idle, n_inner, idle_scale, new_scale
 
 cdef class LayerShape:
     cdef readonly Py_ssize_t n_layers, n_outputs, plans, n_memory, n_small
@@ -43,10 +48,10 @@ cdef bint _learn_row(
 ) noexcept nogil
 cdef void _forward(
     LayerShape shape, CompiledActivation activation, const Real* mean, const Real* values, const double* x, Py_ssize_t t,
-    Real* memory, double* outputs, double* scales
+    Real* memory, double* small
 ) noexcept nogil
 cdef double _forward_kronecker(
-    Layer* layer, bint is_first, const Real* mean, const Real* values, Py_ssize_t t, Real* memory
+    Layer* layer, bint is_first, const Real* mean, const Real* values, Py_ssize_t t, Real* memory, Plan* plan
 ) noexcept nogil
 cdef void _forward_full(
     Layer* layer, const int* patch_index, bint is_certain, const Real* mean, Real* memory
@@ -60,7 +65,7 @@ cdef void _through_weights(
     Layer* layer, const int* patch_index, Py_ssize_t n_outputs, const Real* mean, Real* memory
 ) noexcept nogil
 cdef void _project(
-    LayerShape shape, const Real* values, const double* scales, Real* memory, double* cov
+    LayerShape shape, const Real* values, Real* memory, double* small
 ) noexcept nogil
 cdef void _fill_weight_jacobian(Layer* layer, Py_ssize_t n_outputs, Real* memory) noexcept nogil
 cdef bint _plan_step(
@@ -85,6 +90,15 @@ cdef void _move_root(
 ) noexcept nogil
 cdef void _move_own(Layer* layer, Py_ssize_t rank, const double* signs, Real* memory) noexcept nogil
 cdef void _move_weights(Layer* layer, double explained, Py_ssize_t t, Real* mean, const Real* values, Real* memory) noexcept nogil
+cdef double _prior_move(
+    Layer* layer, Py_ssize_t u, Py_ssize_t n_outputs, const double* score, const Real* values, const Real* memory
+) noexcept nogil
+cdef double _way_of_new_inputs(
+    Layer* layer, Py_ssize_t n_outputs, const double* score, const Real* values, const Real* memory
+) noexcept nogil
+cdef void _move_new_inputs(
+    Layer* layer, Py_ssize_t n_outputs, const double* score, Py_ssize_t t, Real* mean, const Real* values, Real* memory
+) noexcept nogil
 cdef void _limit_step(Py_ssize_t n, const double* cov, VectorMatch match) noexcept nogil
 cdef Py_ssize_t _information_root(
     Py_ssize_t n, const double* information, const double* cov, double* left, double* root

@@ -14,6 +14,11 @@ of the match, ``f = P'z``, ``s = f'f``, ``E = D Q`` and ``N = E E'``, a row move
 the pair of factors that has the least divergence from the joint posterior after one step of moment matching, with the
 scale ``t`` at its optimum. A full layer has ``J`` in place of ``D`` and is the same with ``b = t = 1`` and no ``A``.
 
+Of an input that was 0 in all rows nothing is known, whatever is known about the units. So the weights of such idle
+inputs of the first layer are not part of the product: they keep the prior's variances, ``B0 ⊗ diag(idle)``. The first
+row with a new input is predicted, and moves its weights, by these variances; then the input joins ``A``, and ``n_in``,
+with as much variance as leaves no direction vaguer than the prior: see `release`.
+
 Rows are learned in blocks. Within one, ``P`` stays what it was: the block's rows turn ``f`` by ``I - α f f'`` each, and
 the products of all rows with ``P`` are taken together where the inputs are known in advance, as those of the first
 layer are. The result is that of one row after the other but for rounding. Rows that come one per call are learned in a
@@ -37,8 +42,8 @@ from scipy.linalg.blas import dgemm, sgemm
 
 _GEMM = {np.dtype(np.float64): dgemm, np.dtype(np.float32): sgemm}
 BLOCK = 32  # rows
-_FIELDS = 36  # of the struct Layer
-_PLAN_FIELDS = 9  # of the struct Plan
+_FIELDS = 38  # of the struct Layer
+_PLAN_FIELDS = 13  # of the struct Plan
 
 # A direction of the outputs is left out of a row's step if the row explains less of its variance than this share of
 # what it explains of the first: a row tells of a few classes. Absolute, the bound would stop a long stream's learning.
@@ -84,8 +89,10 @@ class LayerForm:
 
     @property
     def n_numbers(self):
-        """Of its covariance's roots."""
-        return self.width**2 + (self.cols**2 if self.is_kronecker else 0)
+        """Of its covariance's roots, and of the prior's variances of a Kronecker layer: idle inputs, and outputs."""
+        if not self.is_kronecker:
+            return self.width**2
+        return self.rows**2 + self.cols**2 + self.cols + self.rows
 
 
 class LayerShape:
@@ -111,7 +118,9 @@ class LayerShape:
             units, cols = form.rows * positions, form.cols
             kronecker = bool(form.is_kronecker)
             root = values + (cols * cols if kronecker else 0)
-            plain = (kronecker, form.n_in, form.n_out, form.rows, cols, positions, weights, values, root, patch, pool)
+            idle = root + form.width**2
+            starts = (weights, values, root, idle, idle + cols, patch, pool)
+            plain = (kronecker, form.n_in, form.n_out, form.rows, cols, positions, *starts)
             seen = block * cols if kronecker else 0
             moves = block * form.rows if kronecker and number == 0 else form.width
             patched = 0 if kronecker else positions * cols
@@ -159,6 +168,24 @@ class _FirstArrays(_Arrays):
         _Arrays.__init__(self, layer, mean, values, memory)
         self.moves = _matrix(memory, layer.moves, BLOCK, layer.rows)
         self.pre_mean = _matrix(memory, layer.pre_mean, BLOCK, layer.rows)
+        self.output_root = _matrix(values, layer.output_root, layer.rows, layer.rows)
+        self.idle = values[layer.idle : layer.idle + layer.cols]
+        self.prior_outputs = values[layer.prior_outputs : layer.prior_outputs + layer.rows]
+
+    def new_inputs(self, rows):
+        """Which inputs are new in which of the rows ``(n, d)``."""
+        return (rows != 0.0) & (self.idle[: rows.shape[1]] > 0.0)
+
+    def release(self, inputs):
+        """Let inputs join the product; `settle` follows when the first row with them was learned, or was refused."""
+        release(inputs, self.root, self.output_root, self.idle, self.prior_outputs)
+
+    def settle(self, inputs, is_learned):
+        """Forget that inputs were idle, or that they were released."""
+        if is_learned:
+            self.idle[inputs] = 0.0
+        else:
+            self.root[inputs, inputs] = 0.0
 
     def look_ahead(self, rows):
         """The products of all rows of a block with the layer's numbers as they are before the block."""
@@ -172,6 +199,16 @@ class _FirstArrays(_Arrays):
         """Move the weights by all rows of a block, and fill their gains ``A z``."""
         np.matmul(self.turned[:count], self.root.T, out=self.gains[:count])
         _subtract_product(self.weights, -self.moves[:count], self.gains[:count])
+
+
+def release(inputs, input_root, output_root, idle, prior_outputs):
+    """Give idle inputs the largest variances in ``A`` for which ``B ⊗ A`` is nowhere above ``B0 ⊗ diag(idle)``."""
+    unknown = prior_outputs > 0.0
+    if inputs.size == 0 or not unknown.any():
+        return
+    relative = output_root[unknown] / np.sqrt(prior_outputs[unknown, None])
+    largest = np.linalg.eigvalsh(relative @ relative.T).max()
+    input_root[inputs, inputs] = np.sqrt(idle[inputs] / largest)
 
 
 def _subtract_product(total, first, second):
@@ -196,6 +233,10 @@ class _Block:
         numbers = (mean, values, self.memory)
         self.arrays = [(_Arrays if number else _FirstArrays)(shape.layer[number], *numbers) for number in kronecker]
         self.first = self.arrays[0] if 0 in kronecker else None
+
+    def new_inputs(self, rows):
+        """Which inputs of the first layer are new in which of the rows ``(n, d)``, if its idle ones are apart."""
+        return np.zeros((len(rows), 0), dtype=bool) if self.first is None else self.first.new_inputs(rows)
 
     def begin(self):
         """Fill what the rows of a block need of the belief as it is before them."""
@@ -256,14 +297,21 @@ class OpenBlock(_Block):
     def learn(self, work: TrainingPass, rule, noise):
         """Learn a pass of one row; return 1, or 0 if it is not finite: then nothing of the belief has changed."""
         i = work.order[0]
+        row = np.asarray(work.rows[i])
         with self.lock:
-            self._see(np.asarray(work.rows[i]), rule)
+            new = self.new_inputs(row[None])[0].nonzero()[0]
+            if new.size:
+                self._finish()
+                self.first.release(new)
+            self._see(row, rule)
             self.is_seen = False
             numbers = (self.mean, self.values, self.memory, self.small, self.match)
             learned = learn_seen(work, i, self.n_learned, self.shape, rule, noise, *numbers)
             self.n_learned += learned
-            if self.n_learned == BLOCK:
+            if self.n_learned == BLOCK or new.size:
                 self._finish()
+            if new.size:
+                self.first.settle(new, learned)
         return learned
 
     def close(self):
@@ -287,13 +335,23 @@ def learn_layers(work: TrainingPass, shape: LayerShape, rule: NetworkRule, noise
     done: cython.Py_ssize_t = 0
     count: cython.Py_ssize_t
     while done < n_rows:
-        count = min(BLOCK, n_rows - done)
+        taken = rows[order[done : done + BLOCK]]
+        is_new = block.new_inputs(taken)
+        new = is_new[0].nonzero()[0]
+        if new.size:
+            block.first.release(new)
+            taken = taken[:1]
+        elif is_new.any():
+            taken = taken[: is_new.any(axis=1).argmax()]
+        count = len(taken)
         block.begin()
         if block.first is not None:
-            block.first.look_ahead(rows[order[done : done + count]])
+            block.first.look_ahead(taken)
         numbers = (mean, values, block.memory, block.small, block.match)
         learned = learn_block(work, done, count, shape, rule, noise, *numbers)
         block.move_belief(learned)
+        if new.size:
+            block.first.settle(new, learned)
         done += learned
         if learned < count or (work.is_first and noise.trust.is_alarmed()):
             break
@@ -323,8 +381,12 @@ def _fill_own(shape: LayerShape, values, memory):
 
 
 def fill_bounds(shape: LayerShape, mean: Real[::1], values: Real[::1], small: cython.double[::1]):
-    """How large the numbers of every layer are before a block, for the check that its rows leave them finite."""
+    """How large the numbers of every layer are before a block, for the check that its rows leave them finite.
+
+    And how many inputs are idle, and how many are in the product.
+    """
     number: cython.Py_ssize_t
+    i: cython.Py_ssize_t
     for number in range(shape.n_layers):
         layer = cython.address(shape.layer[number])
         plan = _plan_of(shape, number, cython.address(small[0]))
@@ -333,9 +395,16 @@ def fill_bounds(shape: LayerShape, mean: Real[::1], values: Real[::1], small: cy
         plan.farthest = sqrt(_dot(layer.rows * layer.cols, weights, weights))
         plan.spread = _dot(layer.width * layer.width, root, root)
         plan.input_norm = 1.0
+        plan.n_idle = 0.0
+        plan.n_inner = layer.cols
         if layer.is_kronecker:
             root = cython.address(values[layer.input_root])
             plan.input_norm = sqrt(_dot(layer.cols * layer.cols, root, root))
+            for i in range(layer.cols):
+                if values[layer.idle + i] > 0.0:
+                    plan.n_idle += 1.0
+                    if root[i * layer.cols + i] == 0.0:
+                        plan.n_inner -= 1.0
 
 
 def _plan_of(shape, number, small):
@@ -457,11 +526,9 @@ def _enter(layer, mean, values, x, t, memory):
 
 def _look(shape, activation, mean, values, x, t, memory, small):
     """Send a row through the network and the derivatives back: the outputs, their covariance, each layer's ``s``."""
-    cov = small + shape.n_outputs
-    scales = cov + shape.n_outputs * shape.n_outputs
-    _forward(shape, activation, mean, values, x, t, memory, small, scales)
+    _forward(shape, activation, mean, values, x, t, memory, small)
     _backward(shape, mean, memory)
-    _project(shape, values, scales, memory, cov)
+    _project(shape, values, memory, small)
 
 
 def _learn_row(work, i, t, shape, rule, noise, mean, values, memory, small, match):
@@ -491,6 +558,9 @@ def _learn_row(work, i, t, shape, rule, noise, mean, values, memory, small, matc
         plan.scale = scales[number]
         if not _plan_step(layer, number == 0, n, rank, root, match.score, t, values, memory, rest, plan):
             return False
+    first = _plan_of(shape, 0, small)
+    if first.idle_scale > 0.0:
+        _move_new_inputs(cython.address(shape.layer[0]), n, match.score, t, mean, values, memory)
     for number in range(shape.n_layers):
         layer = cython.address(shape.layer[number])
         plan = _plan_of(shape, number, small)
@@ -501,10 +571,12 @@ def _learn_row(work, i, t, shape, rule, noise, mean, values, memory, small, matc
     return True
 
 
-def _forward(shape, activation, mean, values, x, t, memory, outputs, scales):
+def _forward(shape, activation, mean, values, x, t, memory, small):
     """Send a row through the network: moments of every layer, its ``s``, and the means of the outputs."""
     number: cython.Py_ssize_t
     i: cython.Py_ssize_t
+    outputs = small
+    scales = small + shape.n_outputs + shape.n_outputs * shape.n_outputs
     first = cython.address(shape.layer[0])
     for i in range(first.n_in):
         memory[first.z + i] = x[i]
@@ -512,7 +584,8 @@ def _forward(shape, activation, mean, values, x, t, memory, outputs, scales):
         layer = cython.address(shape.layer[number])
         memory[layer.z + layer.n_in] = 1.0
         if layer.is_kronecker:
-            scales[number] = _forward_kronecker(layer, number == 0, mean, values, t, memory)
+            plan = _plan_of(shape, number, small)
+            scales[number] = _forward_kronecker(layer, number == 0, mean, values, t, memory, plan)
         else:
             scales[number] = 1.0
             _forward_full(layer, shape.patch_index, number == 0, mean, memory)
@@ -527,7 +600,7 @@ def _forward(shape, activation, mean, values, x, t, memory, outputs, scales):
             _activate(layer, shape.pool_index, activation, pre_mean, memory, memory + after.z, memory + after.z_var)
 
 
-def _forward_kronecker(layer, is_first, mean, values, t, memory):
+def _forward_kronecker(layer, is_first, mean, values, t, memory, plan):
     """Means and variances of the pre-activations; returns ``s = z'A z``."""
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
@@ -552,9 +625,16 @@ def _forward_kronecker(layer, is_first, mean, values, t, memory):
             _multiply_add(rows, part, memory + layer.moves + j * rows, pre_mean)
         _multiply_add(cols, -memory[layer.shares + j] * part, before, f)
     s = _dot(cols, f, f)
+    plan.idle_scale = 0.0
+    plan.new_scale = 0.0
     if is_first:
+        if plan.n_idle > 0.0:
+            for i in range(cols - 1):
+                if values[layer.idle + i] > 0.0:
+                    plan.idle_scale += values[layer.idle + i] * z[i] * z[i]
+                    plan.new_scale += f[i] * f[i]
         for u in range(rows):
-            pre_var[u] = s * own[u]
+            pre_var[u] = (s - plan.new_scale) * own[u] + plan.idle_scale * values[layer.prior_outputs + u]
         return s
     spread = s
     for i in range(cols - 1):
@@ -681,12 +761,15 @@ def _through_weights(layer, patch_index, n_outputs, mean, memory):
                     entering[k * layer.n_in + index[i]] += slope * weights[i]
 
 
-def _project(shape, values, scales, memory, cov):
-    """``E`` of every layer, and the outputs' covariance, the sum of all ``s E E'``."""
+def _project(shape, values, memory, small):
+    """``E`` of every layer, and the outputs' covariance: all ``s E E'``, and for idle inputs ``D B0 D'``."""
     number: cython.Py_ssize_t
     k: cython.Py_ssize_t
     m: cython.Py_ssize_t
+    u: cython.Py_ssize_t
     n = shape.n_outputs
+    cov = small + n
+    scales = cov + n * n
     for k in range(n * n):
         cov[k] = 0.0
     for number in range(shape.n_layers):
@@ -698,10 +781,17 @@ def _project(shape, values, scales, memory, cov):
             jacobian = memory + layer.weight_jacobian
             _fill_weight_jacobian(layer, n, memory)
         multiply(n, width, width, jacobian, width, values + layer.output_root, width, 0.0, projected)
+        plan = _plan_of(shape, number, small)
+        scale = scales[number] - plan.new_scale if layer.is_kronecker else 1.0
         for k in range(n):
             for m in range(k + 1):
                 entry: cython.double = _dot(width, projected + k * width, projected + m * width)
-                cov[k * n + m] += scales[number] * entry
+                cov[k * n + m] += scale * entry
+                if layer.is_kronecker and plan.idle_scale > 0.0:
+                    entry = 0.0
+                    for u in range(width):
+                        entry += jacobian[k * width + u] * jacobian[m * width + u] * values[layer.prior_outputs + u]
+                    cov[k * n + m] += plan.idle_scale * entry
     for k in range(n):
         for m in range(k):
             cov[m * n + k] = cov[k * n + m]
@@ -816,7 +906,7 @@ def _plan_step(layer, is_first, n_outputs, rank, root, score, t, values, memory,
     informed = memory + layer.informed
     moved = informed + rank * width  # E'score, behind the columns of X
     n_outer: cython.double = layer.rows
-    n_inner: cython.double = layer.cols
+    n_inner: cython.double = plan.n_inner
     signs = root + n_outputs * n_outputs
     squares = small
     factor = squares + rank * rank
@@ -861,6 +951,8 @@ def _plan_step(layer, is_first, n_outputs, rank, root, score, t, values, memory,
     plan.stretch = stretch
     plan.explained = explained
     _gather(layer, rank, signs, mixed, _moves(layer, is_first, t, memory), values, memory, plan)
+    if is_first and plan.idle_scale > 0.0:
+        plan.way += _way_of_new_inputs(layer, n_outputs, score, values, memory)
     largest = _LARGEST_DOUBLE if Real is cython.double else _LARGEST_SINGLE
     # What is not a number is not below either.
     return plan.farthest + plan.way < largest and plan.spread + plan.widening < largest
@@ -1019,6 +1111,43 @@ def _move_weights(layer, explained, t, mean, values, memory):
         memory[layer.own_input + i] = max(memory[layer.own_input + i] - explained * gain[i] * gain[i], 0.0)
     for u in range(layer.rows):
         _multiply_add(cols, memory[layer.moves + u], gain, mean + layer.weights + u * cols)
+
+
+def _prior_move(layer, u, n_outputs, score, values, memory):
+    """``B0 D'score`` of a unit."""
+    k: cython.Py_ssize_t
+    slope: cython.double = 0.0
+    for k in range(n_outputs):
+        slope += score[k] * memory[layer.jacobian + k * layer.rows + u]
+    return slope * values[layer.prior_outputs + u]
+
+
+def _way_of_new_inputs(layer, n_outputs, score, values, memory):
+    """The length of ``(B0 D'score) (idle z)'``."""
+    i: cython.Py_ssize_t
+    u: cython.Py_ssize_t
+    over_units: cython.double = 0.0
+    over_inputs: cython.double = 0.0
+    for u in range(layer.rows):
+        over_units += _prior_move(layer, u, n_outputs, score, values, memory) ** 2
+    for i in range(layer.cols - 1):
+        over_inputs += (values[layer.idle + i] * memory[layer.z + i]) ** 2
+    return sqrt(over_units * over_inputs)
+
+
+def _move_new_inputs(layer, n_outputs, score, t, mean, values, memory):
+    """``W += (B0 D'score) (idle z)'`` for the new inputs of a row, less what the product that they have joined adds."""
+    i: cython.Py_ssize_t
+    u: cython.Py_ssize_t
+    cols = layer.cols
+    moves = _moves(layer, True, t, memory)
+    for u in range(layer.rows):
+        slope = _prior_move(layer, u, n_outputs, score, values, memory)
+        for i in range(cols - 1):
+            idle = values[layer.idle + i]
+            if idle > 0.0 and memory[layer.z + i] != 0.0:
+                own = values[layer.input_root + i * cols + i]
+                mean[layer.weights + u * cols + i] += (slope * idle - moves[u] * own * own) * memory[layer.z + i]
 
 
 def multiply(n, inner, width, first, stride, second, second_stride, kept, product):

@@ -1,6 +1,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from onepass._typing import FloatArray
 from onepass.engine.network_records import NetworkRule, TrainingPass
 from onepass.engine.vector_matches import NoiseState
@@ -35,6 +38,13 @@ class OpenBlock:
     def learn(self, work: TrainingPass, rule: NetworkRule, noise: NoiseState) -> int: ...
     def close(self) -> None: ...
 
+def release(
+    inputs: NDArray[np.intp],
+    input_root: FloatArray,
+    output_root: FloatArray,
+    idle: FloatArray,
+    prior_outputs: FloatArray,
+) -> None: ...
 def learn_layers(
     work: TrainingPass, shape: LayerShape, rule: NetworkRule, noise: NoiseState, mean: FloatArray, values: FloatArray
 ) -> int: ...

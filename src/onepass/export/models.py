@@ -118,8 +118,9 @@ def _gaussian_limits(part: Parts) -> tuple[Expression, Expression]:
 def _probability_limits(link: Any, part: Parts) -> tuple[Expression, Expression] | None:
     if not isinstance(link, (Sigmoid, Probit, Step)):
         return None
-    half_width = QUANTILE * sqrt(part.pre_var)
-    return activate(link, part.pre_mean - half_width), activate(link, part.pre_mean + half_width)
+    mean, var = part.limits or (part.pre_mean, part.pre_var)
+    half_width = QUANTILE * sqrt(var)
+    return activate(link, mean - half_width), activate(link, mean + half_width)
 
 
 # Mixtures.

@@ -60,6 +60,8 @@ class Parts(NamedTuple):
     pre_mean: Expression
     pre_var: Expression
     noise_var: Expression
+    limits: tuple[Expression, Expression] | None = None
+    """Mean and variance of the log odds that the interval of a probability comes from, where they are others."""
 
 
 def perceptron_row(model: BayesianPerceptron, z: Expression) -> Expression:
@@ -117,17 +119,20 @@ def network_parts(model: BayesianNetwork, z: Expression, noise_scale: FloatArray
             "convolutions can't be exported, only dense layers can: learn the images with dense hidden layers"
         )
     model = model.ahead()
-    means, covs = _outputs(model, z)
+    means, covs, curvature = _outputs(model, z)
+    curved = {pair: cov + curvature[pair] for pair, cov in covs.items() if pair in curvature}
     n, likelihood, noise = model.n_outputs, model._likelihood, model._noise_in(noise_scale)
     own = part(means, 0, n)
     variances = concat([maximum(covs[k, k], 0.0) for k in range(n)])
     if isinstance(likelihood, CategoricalClasses):
         p, odds_mean, odds_var = class_odds([part(means, k, k + 1) for k in range(n)], covs)
         found = call(sigmoid_function(), odds_mean, odds_var)
-        return Parts(p, found[1], odds_mean, odds_var, constant(0.0))
+        limits = class_odds([part(means, k, k + 1) for k in range(n)], curved)[1:] if curved else None
+        return Parts(p, found[1], odds_mean, odds_var, constant(0.0), limits)
     if isinstance(likelihood, BernoulliLabel):
         found = call(sigmoid_function(), own, variances)
-        return Parts(found[0], found[1], own, variances, constant(0.0))
+        limits = (own, concat([maximum(curved[k, k], 0.0) for k in range(n)])) if curved else None
+        return Parts(found[0], found[1], own, variances, constant(0.0), limits)
     if isinstance(likelihood, NegativeBinomialCounts):
         rate, rate_var, _ = activation_moments(Exponential(), own, minimum(variances, WIDEST))
         spread = rate + float(noise.noise[0]) * (rate * rate + rate_var)
@@ -152,12 +157,15 @@ def _input_noise(likelihood: Any, mean: Expression, var: Expression) -> tuple[Ex
     return known, expected - known
 
 
-def _outputs(model: BayesianNetwork, z: Expression) -> tuple[Expression, Covariances]:
-    """Means of all outputs and their covariances: `onepass.models.network.propagation`, term by term."""
+def _outputs(model: BayesianNetwork, z: Expression) -> tuple[Expression, Covariances, Covariances]:
+    """Means of all outputs, their covariances and what hidden units add to them by bending, if there are any.
+
+    These are `onepass.models.network.propagation`, term by term.
+    """
     structure, belief, layout = model._structure, model._state.belief, model._structure.layout
     weights = [np.asarray(own, dtype=np.float64) for own in layout.layers(belief.mean)]
     spread = [np.asarray(own, dtype=np.float64) for own in layout.layers(belief.marginal_variances())]
-    inputs, derivatives = [], []
+    inputs, derivatives, residuals = [], [], []
     z, z_var = _with_one(z), constant(0.0)
     for layer, weight in enumerate(weights):
         inputs.append(z.called(f"inputs_{layer}"))
@@ -168,6 +176,7 @@ def _outputs(model: BayesianNetwork, z: Expression) -> tuple[Expression, Covaria
             pre_var = pre_var + matmul(z_var, (weight**2 + spread[layer])[:, :-1].T, f"squares_{layer}")
         pre_mean = matmul(inputs[-1], weight.T, f"weights_{layer}")
         mean, z_var, slope = activation_moments(model._units, pre_mean, maximum(pre_var, 0.0))
+        residuals.append(maximum(z_var - slope * slope * maximum(pre_var, 0.0), 0.0))
         derivatives.append(slope if slope.width > 1 or weight.shape[0] == 1 else slope * np.ones(weight.shape[0]))
         z = _with_one(mean)
     n_outputs = weights[-1].shape[0]
@@ -177,7 +186,24 @@ def _outputs(model: BayesianNetwork, z: Expression) -> tuple[Expression, Covaria
         moved = [row_sum(derivatives[-1] * matmul(inputs[-2], np.asarray(own, np.float64).T)) for own in joint]
         mean = mean + concat(moved)
     jacobians = [_jacobian(weights, derivatives, k) for k in range(n_outputs)]
-    return mean.called("output_mean"), _covariances(structure, belief, inputs, jacobians)
+    covs = _covariances(structure, belief, inputs, jacobians)
+    through = [_through_weights(weights, own, k) for k, own in enumerate(jacobians)]
+    curvature = {
+        (k, m): sum(
+            (row_sum(a * b * r) for a, b, r in zip(through[k], through[m], residuals, strict=True)), constant(0.0)
+        )
+        for k, m in covs
+        if residuals
+    }
+    return mean.called("output_mean"), covs, curvature
+
+
+def _through_weights(weights: list[FloatArray], jacobian: list[Expression], k: int) -> list[Expression]:
+    """Expected derivative of output ``k`` in the outputs of each hidden layer."""
+    entering = [weight[:, :-1] for weight in weights[1:]]
+    return [matmul(own, weight) for own, weight in zip(jacobian[1:], entering[:-1], strict=True)] + [
+        constant(weight[k]) for weight in entering[-1:]
+    ]
 
 
 def _with_one(z: Expression) -> Expression:
@@ -207,7 +233,10 @@ def _own_variances(structure: Any, belief: Any, layer: int, z: Expression) -> Ex
         own, form = belief.layers[layer], belief.forms[layer]
         if isinstance(own, KroneckerLayer):
             scale = constant(np.square(np.asarray(own.output_root, np.float64)).sum(axis=1))
-            return _squared(matmul(z, np.asarray(own.input_root, np.float64))) * scale
+            variances = _squared(matmul(z, np.asarray(own.input_root, np.float64))) * scale
+            if not own.idle.any():
+                return variances
+            return variances + _weighted_square(z, own.idle) * constant(np.asarray(own.prior_outputs, np.float64))
         roots = np.asarray(own.root, np.float64).reshape(form.rows, form.cols, -1)
         return quadratic(z, roots @ roots.swapaxes(1, 2), f"unit_covariances_{layer}")
     raise NotExportableError(f"a model with covariance={structure.name!r} can't be exported: learn with another one")
@@ -273,6 +302,10 @@ def _by_layers(
             # A constant row times a constant matrix is known beforehand.
             projected = [constant(own.value @ root) if own.op == "constant" else matmul(own, root) for own in slopes]
             own_terms = {(k, m): scale * _dot(projected[k], projected[m]) for k, m in pairs}
+            if layer.idle.any():
+                outputs, scale = constant(np.asarray(layer.prior_outputs, np.float64)), _weighted_square(z, layer.idle)
+                for k, m in pairs:
+                    own_terms[k, m] += scale * _dot(slopes[k] * outputs, slopes[m])
         else:
             root = np.asarray(layer.root, np.float64)
             spread = [_placed(z, k, n) if is_last else outer(own, z) for k, own in enumerate(slopes)]
@@ -285,6 +318,11 @@ def _by_layers(
 def _squared(values: Expression) -> Expression:
     """The squared length of a row."""
     return row_sum(values * values)
+
+
+def _weighted_square(values: Expression, weights: Any) -> Expression:
+    """The sum of the squares of a row, with weights."""
+    return row_sum(values * values * constant(np.asarray(weights, np.float64)))
 
 
 def _dot(left: Expression, right: Expression) -> Expression:

@@ -99,6 +99,8 @@ class OutputLikelihood:
     """Whether targets are numbers with noise, and not labels."""
     is_count: ClassVar[bool] = False
     """Whether targets are counts."""
+    is_label: ClassVar[bool] = False
+    """Whether targets are labels or classes, whose interval is that of a probability."""
 
     def __init__(self, n_outputs: int, log_noise: LogNoise = LOG_NOISE) -> None:
         self.check_outputs(n_outputs)
@@ -249,6 +251,7 @@ class HeteroscedasticNumbers(GaussianNumbers):
 class _Labels(OutputLikelihood):
     """What labels and classes have in common: whole numbers, and probabilities that are sigmoids of log odds."""
 
+    is_label = True
     largest: int
 
     def check(self, targets: FloatArray) -> None:

@@ -58,6 +58,7 @@ from onepass.models.network.priors import (
     start_weights,
 )
 from onepass.models.network.propagation import (
+    curvature_covariance,
     linear_response,
     output_moments,
     parts_of_rows,
@@ -699,9 +700,25 @@ class BayesianNetwork(DriftChoice):
 
         For classes the limits are those of the probability of each class, ``(n, K)``. ``rows_ahead`` is as for
         `predict`.
+
+        The interval of a probability is wider than the ``pre_var`` of `predict` says: it includes the variance by which
+        hidden units bend, which a new label, learned or scored, can't tell from chance.
         """
         as_share(level, "level", open_above=True)
-        return self._likelihood.interval(self.predict(X, rows_ahead=rows_ahead), level)
+        if not self._likelihood.is_label:
+            return self._likelihood.interval(self.predict(X, rows_ahead=rows_ahead), level)
+        rows, single = self._rows(X)
+        (record,) = each_ahead(rows_ahead, (rows,), lambda ahead, own: (self.ahead(ahead)._curved_records(own),))
+        return self._likelihood.interval(self._prediction(record, single), level)
+
+    def _curved_records(self, rows: FloatArray) -> FloatArray:
+        """`_records` with the variance by which hidden units bend."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            means, covs = self._output_moments(rows)
+            covs = covs + curvature_covariance(self._structure, self._state.belief, self._units, rows)
+            record = self._likelihood.compiled.records(means, covs, self._noise_in(None))
+        _check_predicted(rows, means, record[:, 0])
+        return np.asarray(record)
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike, *, rows_ahead: RowsAhead = 1) -> Any:
         """Log density (or probability) of each row's target; with several outputs, of those that are not NaN.

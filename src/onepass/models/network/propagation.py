@@ -17,7 +17,16 @@ from onepass.activations import Activation
 from onepass.beliefs.layout import Layout, Wiring
 from onepass.beliefs.structures import Structure
 
-__all__ = ["Signals", "evaluate", "linear_response", "output_moments", "parts_of_rows", "propagate", "through_weights"]
+__all__ = [
+    "Signals",
+    "curvature_covariance",
+    "evaluate",
+    "linear_response",
+    "output_moments",
+    "parts_of_rows",
+    "propagate",
+    "through_weights",
+]
 
 _NUMBERS = 4_000_000  # of derivatives at a time, which bounds the memory of a prediction
 
@@ -31,6 +40,10 @@ class Signals(NamedTuple):
     inputs: list[FloatArray]
     # D: expected derivative of the outputs in each layer's pre-activations, (n, K, units).
     output_jacobian: list[FloatArray]
+    # Of each hidden layer: the variance of its outputs that no linear function of its weights explains, (n, n_out), and
+    # the expected derivative of the network's outputs in them, (n, K, n_out).
+    residuals: list[FloatArray]
+    residual_jacobian: list[FloatArray]
 
     def layer_jacobian(self, layer: int) -> FloatArray:
         """Expected derivative of every output in the weights of a layer, ``(n, K, rows, cols)``."""
@@ -56,7 +69,7 @@ def propagate(structure: Structure, belief: Any, activation: Activation, rows: F
     variances = layout.layers(belief.marginal_variances())
     own_variances = structure.own_variances(belief)
     z, z_var = _with_one(rows), np.zeros((len(rows), rows.shape[1] + 1))
-    inputs, expected_derivatives = [], []
+    inputs, expected_derivatives, residuals = [], [], []
     for layer, (wiring, weight) in enumerate(zip(layout.wirings, weights, strict=True)):
         if not wiring.is_dense:
             z, z_var = wiring.see(z), wiring.see(z_var)
@@ -68,6 +81,8 @@ def propagate(structure: Structure, belief: Any, activation: Activation, rows: F
         slope, mean, var = (part.reshape(len(rows), -1) for part in (output.slope, output.mean, output.var))
         expected_derivatives.append(slope)
         share = 1.0 / wiring.pool_size
+        residual = np.maximum(output.var - np.square(output.slope) * np.maximum(pre_var, 0.0), 0.0)
+        residuals.append(wiring.average(residual.reshape(len(rows), -1), share**2))
         z = _with_one(wiring.average(mean, share))
         z_var = np.hstack([wiring.average(var, share**2), np.zeros((len(rows), 1))])
     mean = z @ weights[-1].T
@@ -75,11 +90,13 @@ def propagate(structure: Structure, belief: Any, activation: Activation, rows: F
     if joint is not None:  # a unit and its outgoing weight vary together: E[w z] = E[w] E[z] + A cov(w, a)
         mean = mean + np.einsum("nh,khi,ni->nk", expected_derivatives[-1], joint, inputs[-2], optimize=True)
     jacobian = [np.broadcast_to(np.eye(mean.shape[1]), (len(rows), mean.shape[1], mean.shape[1]))]
+    residual_jacobian: list[FloatArray] = []
     for layer in range(layout.n_layers - 1, 0, -1):
         through = through_weights(layout.wirings[layer], weights[layer], jacobian[0])
+        residual_jacobian.insert(0, through)
         through = layout.wirings[layer - 1].average_back(through)
         jacobian.insert(0, through * expected_derivatives[layer - 1][:, None, :])
-    return Signals(np.asarray(mean, dtype=np.float64), inputs, jacobian)
+    return Signals(np.asarray(mean, dtype=np.float64), inputs, jacobian, residuals, residual_jacobian)
 
 
 def through_weights(wiring: Wiring, weight: FloatArray, jacobian: FloatArray) -> FloatArray:
@@ -115,6 +132,21 @@ def output_moments(
         signals = propagate(structure, belief, activation, rows[part])
         means[part], covs[part] = signals.mean, structure.output_covariance(belief, signals)
     return means, covs
+
+
+def curvature_covariance(structure: Structure, belief: Any, activation: Activation, rows: FloatArray) -> FloatArray:
+    """The covariance of the outputs that a linear function of the weights misses, ``(n, K, K)``.
+
+    A hidden unit varies more than its expected derivative says, ``Var f(a) > A² Var a``, since it may be on either side
+    of its kink.
+    """
+    n_outputs = structure.layout.widths[-1]
+    covs = np.zeros((len(rows), n_outputs, n_outputs))
+    for part in parts_of_rows(structure, len(rows)):
+        signals = propagate(structure, belief, activation, rows[part])
+        for residual, jacobian in zip(signals.residuals, signals.residual_jacobian, strict=True):
+            covs[part] += (jacobian * residual[:, None]) @ jacobian.swapaxes(1, 2)
+    return covs
 
 
 def evaluate(weights: list[FloatArray], activation: Activation, rows: FloatArray) -> FloatArray:

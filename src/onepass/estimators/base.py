@@ -1,9 +1,10 @@
 """What all estimators share: however calls divide the rows, they are learned in one pass and in order.
 
 The state after ``n`` rows depends on these rows alone and not on how calls divided them, so ``fit`` and any sequence of
-``partial_fit`` agree, unless ``fit`` shuffles its rows or makes several passes. That holds for standardisation too: its statistics are those of the first ``warm_up`` rows. Until
-that many rows have come, they are kept, and all of them are learned again with new statistics whenever more come. These
-rows are not scored: the evidence counts only the rows after them.
+``partial_fit`` agree, unless ``fit`` shuffles its rows or goes over them several times. That holds for standardisation
+too: its statistics are those of the first ``warm_up`` rows. Until that many rows have come, they are kept, and all of
+them are learned again with new statistics whenever more come. These rows are not scored: the evidence counts only the
+rows after them.
 
 Everything that is learned goes through `OnePassEstimator.learn_encoded`, or `predict_then_learn_encoded` if rows are
 predicted first. A subclass says what a target is (`_encoded`), which models learn it (`_new_member`) and how they

@@ -73,8 +73,8 @@ class _Networks(OnePassEstimator):
         if not (isinstance(self.passes, str) and self.passes == "auto"):
             super()._check_passes()
 
-    def _restart(self, X: Any) -> None:
-        super()._restart(X)
+    def _start_counts(self) -> None:
+        super()._start_counts()
         self.n_passes_ = 1
 
     def _fit_encoded(self, X: Any, targets: FloatArray, sample_weight: FloatArray | None) -> None:
@@ -82,8 +82,9 @@ class _Networks(OnePassEstimator):
         rng = np.random.default_rng([self.random_state or 0, len(batch)])
         if self._shuffles:
             batch = batch.at(rng.permutation(len(batch)))
-        self.n_passes_ = self._choose_passes(batch, rng) if self.passes == "auto" else self.passes
-        self.learn_encoded(batch.rows, batch.targets, batch.weights, self.n_passes_)
+        passes = self._choose_passes(batch, rng) if self.passes == "auto" else self.passes
+        self.learn_encoded(batch.rows, batch.targets, batch.weights, passes)
+        self.n_passes_ = passes
 
     @property
     def _shuffles(self) -> bool:
@@ -95,10 +96,10 @@ class _Networks(OnePassEstimator):
     def _choose_passes(self, batch: Batch, rng: np.random.Generator) -> int:
         """How often to go over a batch; of several members the first one is asked."""
         split, widths = trial_split(batch, rng), self._layout.widths
-        site_numbers = sum(widths) * (1 + widths[-1]) * self.members  # at most
-        if split is None or self.refine == "reuse" or isinstance(self.prior_scale, str):
-            return 1
-        if site_numbers * len(batch) > MOST_SITE_NUMBERS:
+        site_numbers = sum(widths) * (1 + widths[-1]) * self.members * len(batch)  # or fewer
+        # A row that is distrusted contributes nothing, so later passes would distrust it all the more.
+        once = self.refine == "reuse" or isinstance(self.prior_scale, str) or self.outliers > 0.0
+        if split is None or once or site_numbers > MOST_SITE_NUMBERS:
             return 1
         learned, held_out = split
         trial = copy.copy(self)
@@ -252,9 +253,9 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         a mixture, which is better and takes that many times the work. See `onepass.BayesianCommittee`.
     passes : int or "auto"
         How often `fit` goes over its rows; `partial_fit` always makes one pass. ``"auto"`` makes five passes if these
-        predict rows held out of a sample of at most 2,000 better than one pass does, and one pass otherwise. It also
-        makes one pass if ``refine="ep"`` is not possible or would take more than 200 MB, and with
-        ``prior_scale="auto"``. See ``n_passes_`` for the choice.
+        predict rows held out of a sample of at most 2,000 better than one pass does. It makes one pass otherwise, and
+        also if ``refine="ep"`` is not possible or would take more than 200 MB, with ``prior_scale="auto"`` and with
+        ``outliers``. See ``n_passes_`` for the choice.
     refine : {"auto", "ep", "reuse"}
         What the later passes do. ``"ep"`` (expectation propagation) removes a row's previous contribution before
         learning it again; it needs ``covariance="full"``, no forgetting and no drift. ``"reuse"`` counts the data
@@ -417,9 +418,9 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         a mixture, which is better and takes that many times the work. See `onepass.BayesianCommittee`.
     passes : int or "auto"
         How often `fit` goes over its rows; `partial_fit` always makes one pass. ``"auto"`` makes five passes if these
-        predict rows held out of a sample of at most 2,000 better than one pass does, and one pass otherwise. It also
-        makes one pass if ``refine="ep"`` is not possible or would take more than 200 MB, and with
-        ``prior_scale="auto"``. See ``n_passes_`` for the choice.
+        predict rows held out of a sample of at most 2,000 better than one pass does. It makes one pass otherwise, and
+        also if ``refine="ep"`` is not possible or would take more than 200 MB, with ``prior_scale="auto"`` and with
+        ``outliers``. See ``n_passes_`` for the choice.
     refine : {"auto", "ep", "reuse"}
         What the later passes do. ``"ep"`` (expectation propagation) removes a row's previous contribution before
         learning it again; it needs ``covariance="full"``, no forgetting and no drift. ``"reuse"`` counts the data

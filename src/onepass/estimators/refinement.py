@@ -35,11 +35,8 @@ def trial_split(batch: Batch, rng: np.random.Generator) -> tuple[Batch, Batch] |
 def held_out_densities(network: BayesianNetwork, learned: Batch, held_out: Batch) -> FloatArray:
     """Sum of the log densities of the rows held out, after each of the `PASSES`, ``(len(PASSES),)``."""
     passes = network.learning(learned.rows, learned.targets, **learned.options, passes=max(PASSES), refine="ep")
-    densities = [
-        network.log_predictive(held_out.rows, held_out.targets)
-        for number, _ in enumerate(passes, 1)
-        if number in PASSES
-    ]
+    tested = held_out.rows, held_out.targets
+    densities = [network.log_predictive(*tested) for number, _ in enumerate(passes, 1) if number in PASSES]
     return np.asarray(np.array(densities) @ held_out.full_weights)
 
 

@@ -103,7 +103,7 @@ class OnePassEstimator(SavableEstimator):
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, *, restart: bool, classes: Any = None) -> Self:
         self._check_parameters()
-        learn = self._fit_encoded if restart else self.learn_encoded
+        learn = self.fit_encoded if restart else self.learn_encoded
         restart = restart or not self.__sklearn_is_fitted__()
         X, y = self._checked_pairs(X, y, restart=restart)
         weights = self._checked_weights(sample_weight, X)
@@ -118,8 +118,8 @@ class OnePassEstimator(SavableEstimator):
         self._warn_of_set_aside(before)
         return self
 
-    def _fit_encoded(self, X: Any, targets: FloatArray, sample_weight: FloatArray | None) -> None:
-        """Learn all rows of a `fit`; the arguments are those of `learn_encoded`."""
+    def fit_encoded(self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None) -> None:
+        """Learn all rows of a `fit`, by an estimator that has learned nothing; arguments as for `learn_encoded`."""
         self.learn_encoded(X, targets, sample_weight, self.passes)
 
     def learn_encoded(

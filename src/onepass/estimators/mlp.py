@@ -77,7 +77,8 @@ class _Networks(OnePassEstimator):
         super()._start_counts()
         self.n_passes_ = 1
 
-    def _fit_encoded(self, X: Any, targets: FloatArray, sample_weight: FloatArray | None) -> None:
+    def fit_encoded(self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None) -> None:
+        """Learn all rows of a `fit`: shuffled, and in as many passes as ``passes`` says."""
         batch = Batch(X, targets.reshape(len(targets), -1), sample_weight).without_zeros()
         rng = np.random.default_rng([self.random_state or 0, len(batch)])
         if self._shuffles:

@@ -37,6 +37,8 @@ def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
     """Names and words of what the model has learned so far."""
     yield "rows learned", f"{model.n_rows:,}"
     yield "rows rejected", f"{model.n_rejected:,}"
+    if model.n_passes > 1:
+        yield "passes", f"{model.n_passes} over the rows of the first run"
     if model.by is not None:
         yield "keys now", f"{model.estimator.n_keys:,} values of {model.by}, each with a model of its own"
     if model.noise is not None:

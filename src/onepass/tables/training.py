@@ -127,9 +127,8 @@ def train(
     accept()
     if run.refine and model.can_refine:
         checkpointer.save()  # refining starts from the rows alone, so an interrupted run can do it again
-        model.refine(
-            Rows.joined([step.rows for step in steps(model, replace(inputs, passes=1, shuffle=None), run.sources)])
-        )
+        again = steps(model, replace(inputs, passes=1, shuffle=None), run.sources, log=log)
+        model.refine(Rows.joined([step.rows for step in again]))
     checkpointer.finish()
 
 

@@ -91,7 +91,7 @@ class Progress:
         begun, content = notes.pop("begun", None), notes.pop("content", None)
         return cls(
             given,
-            Position(**{name: as_tally(rows, name) for name, rows in place.items()}),
+            Position(**{name: as_tally(rows, name) for name, rows in {**Position()._asdict(), **place}.items()}),
             notes,
             None if begun is None else RunStart.from_state(begun),
             {as_tally(number, "number"): LearnedFile.from_state(file) for number, file in notes.pop("learned", ())},

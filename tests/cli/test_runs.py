@@ -39,8 +39,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of the first thousand rows."""
     folder = tmp_path_factory.mktemp("made")
     file = write_csv(folder / "start.csv", ROWS[:1000])
+    options = ("--target", "price", "--model", str(folder / "start.onepass"), "--shuffle", "off", "-q")
     with pytest.raises(SystemExit, match="0"):
-        options = ("--target", "price", "--model", str(folder / "start.onepass"), "--shuffle", "off", "-q")
         main(["fit", str(file), *options])
     return folder / "start.onepass"
 

@@ -45,8 +45,8 @@ def test_it_is_learned_as_any_other_format(file: Path) -> None:
     write_parquet(file.with_suffix(".parquet"), ROWS)
     models = []
     for name in (file, file.with_suffix(".parquet")):
+        options = ["--target", "price", "--model", f"{name}.onepass", "--model-kind", "perceptron", "-q"]
         with pytest.raises(SystemExit) as end:
-            options = ["--target", "price", "--model", f"{name}.onepass", "--model-kind", "perceptron", "-q"]
             main(["fit", str(name), *options])
         assert end.value.code == 0
         models.append(onepass.load(f"{name}.onepass"))

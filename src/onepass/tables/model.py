@@ -15,7 +15,7 @@ import pyarrow as pa
 from sklearn.base import clone
 
 from onepass._typing import FloatArray
-from onepass.beliefs.cost import choose_covariance, multiply_adds
+from onepass.beliefs.cost import choose_covariance
 from onepass.beliefs.layout import Layout
 from onepass.beliefs.structures import Covariance
 from onepass.estimators import FleetEstimator
@@ -39,7 +39,7 @@ __all__ = ["TabularModel"]
 _BLOCK = 2**23  # numbers in a block of rows
 _CONTEST = 256  # rows that two estimators learn at once
 _BUFFER = 2**14  # rows that are shuffled together
-_MOST_TO_REFINE = 50_000_000_000  # multiply-adds of a pass over all rows, some 10 s
+_LONGEST_PASS = 25.0  # seconds of a slow core, of which a batch takes several
 _WORDS = 4096  # of a text, in which sparse rows have room; one that is longer takes more
 
 
@@ -222,8 +222,8 @@ class TabularModel:
     @property
     def can_refine(self) -> bool:
         """Whether all rows learned are few enough to be learned again as a batch; only networks gain by that."""
-        cost = multiply_adds(self.structure, Layout(self.layers)) * self.n_rows
-        return self.is_network and self.n_rows <= self.rows_per_buffer and cost <= _MOST_TO_REFINE
+        fits = self.n_rows <= self.rows_per_buffer and self.n_rows * self.cost.to_learn <= _LONGEST_PASS
+        return self.is_network and fits
 
     def refine(self, rows: Rows) -> None:
         """Learn all rows anew as a batch, see `onepass.BayesianMLPRegressor`: shuffled, and several times if it helps.

@@ -262,9 +262,9 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
     "regressor": BayesianPerceptronRegressor,
     'regressor, drift="auto"': lambda: BayesianPerceptronRegressor(drift="auto"),
     "regressor, outliers=0.05": lambda: BayesianPerceptronRegressor(outliers=0.05),
-    "MLP": BayesianMLPRegressor,
+    "MLP": lambda: BayesianMLPRegressor(passes=1, shuffle=False),
     'MLP, drift="auto"': lambda: BayesianMLPRegressor(drift="auto"),
-    "MLP, outliers=0.05": lambda: BayesianMLPRegressor(outliers=0.05),
+    "MLP, outliers=0.05": lambda: BayesianMLPRegressor(outliers=0.05, shuffle=False),
 }
 
 
@@ -355,7 +355,7 @@ def streams(X: FloatArray, y: FloatArray) -> Iterator[tuple[str, Stream]]:
 
     yield "BayesianPerceptron", Stream(model.learn, moments, model.interval)
     for name, make in (("regressor", BayesianPerceptronRegressor), ("MLP", BayesianMLPRegressor)):
-        yield name, _estimator_stream(make().fit(X, y))
+        yield name, _estimator_stream(make().partial_fit(X, y))
     yield "River's PerceptronRegressor", _river_stream(PerceptronRegressor(), X, y)
     yield "River's MLPRegressor", _river_stream(MLPRegressor(standardize=True), X, y)
 

@@ -97,7 +97,7 @@ def test_one_wild_target_does_no_harm(run: Any, data: Path, tmp_path: Path) -> N
     weights = []
     clean = write_csv(tmp_path / "clean.csv", sensor(2000, 0))
     for file, share in ((clean, 0.0), (data / "calm.csv", 0.05), (data / "calm.csv", 0.0)):
-        options = ("--target", "level", "--outliers", share, "--model", tmp_path / "m", "-q")
+        options = ("--target", "level", "--outliers", share, "--shuffle", "off", "--model", tmp_path / "m", "-q")
         assert run("fit", file, *options)[0] == 0
         model = onepass.load(tmp_path / "m")
         weights.append(model.estimator.coef_ * model.target.scale)
@@ -267,7 +267,7 @@ def test_a_model_of_labels_that_trusts_everything_has_no_alarms(run: Any, tmp_pa
 
 def test_numbers_that_are_set_aside_are_listed(run: Any, data: Path, tmp_path: Path) -> None:
     model, found, file = tmp_path / "m", tmp_path / "alarms.csv", tmp_path / "absurd.csv"
-    assert run("fit", data / "calm.csv", "--target", "level", "--model", model, "-q")[0] == 0
+    assert run("fit", data / "calm.csv", "--target", "level", "--shuffle", "off", "--model", model, "-q")[0] == 0
     header, *rows = (data / "calm.csv").read_text().splitlines()
     place = header.split(",").index("level")
     fields = rows[7].split(",")
@@ -380,7 +380,7 @@ def test_the_log_loss_is_that_of_labels_as_they_come(run: Any, tmp_path: Path) -
             options = ("--target", "kind", "--outliers", share)
             _, out, _ = run("evaluate", file, *options, "--json")
             scores[share] = json.loads(out.splitlines()[-1])["scores"]
-            run("fit", file, *options, "--model", tmp_path / "m", "-q")
+            run("fit", file, *options, "--shuffle", "off", "--model", tmp_path / "m", "-q")
             estimator = onepass.load(tmp_path / "m").estimator
             # The evidence is the product of the probabilities of all labels, each before it was learned.
             assert scores[share]["onepass"]["log_loss"] == pytest.approx(-estimator.log_evidence_ / 800, rel=1e-6)

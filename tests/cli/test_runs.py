@@ -39,8 +39,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of the first thousand rows."""
     folder = tmp_path_factory.mktemp("made")
     file = write_csv(folder / "start.csv", ROWS[:1000])
+    options = ("--target", "price", "--model", str(folder / "start.onepass"), "--shuffle", "off", "-q")
     with pytest.raises(SystemExit, match="0"):
-        main(["fit", str(file), "--target", "price", "--model", str(folder / "start.onepass"), "-q"])
+        main(["fit", str(file), *options])
     return folder / "start.onepass"
 
 
@@ -208,7 +209,19 @@ def test_a_file_that_has_grown_is_learned_from_where_it_ended(
         assert learned(done) == new
     assert "has grown since it was learned on 2023-11-14T22:13:20Z; learned from row 351 on" in done.events[0]["text"]
     whole = write_csv(tmp_path / "whole", ROWS[:2000])
-    at_once = ("fit", whole, "--target", "price", "--model", tmp_path / "w", "--sample", "1000", "-q")
+    at_once = (
+        "fit",
+        whole,
+        "--target",
+        "price",
+        "--model",
+        tmp_path / "w",
+        "--sample",
+        "1000",
+        "--shuffle",
+        "off",
+        "-q",
+    )
     assert run(*at_once).code == 0
     np.testing.assert_allclose(
         onepass.load(model).estimator.coef_, onepass.load(tmp_path / "w").estimator.coef_, rtol=1e-9

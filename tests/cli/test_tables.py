@@ -105,7 +105,7 @@ def test_every_choice_is_told_in_one_line(data: Path) -> None:
     told = (data / "told.txt").read_text().splitlines()
     names = [line.split(":")[0] for line in told]
     columns = [f"column {name}" for name in ("km", "car", "start", "vip", "town", "wait", "id")]
-    chosen = ["task", "target", *columns, "model", "activation", "covariance", "noise", "prior"]
+    chosen = ["task", "target", *columns, "model", "activation", "covariance", "noise", "prior", "order"]
     *first, learned, answers, model = names
     assert (first, answers, model) == (chosen, "answers", "model")
     assert learned.startswith("learned 3,000 rows in ")
@@ -273,9 +273,9 @@ def test_learning_on_is_the_same_as_learning_all_at_once(run: Run, tmp_path: Pat
     for i in range(3):
         write_csv(tmp_path / f"part{i}.csv", TRIPS[i * 1000 : i * 1000 + 1000])
     target = ("--target", "price", "--model")
-    assert run("fit", tmp_path / "part0.csv", *target, tmp_path / "a").code == 0
+    assert run("fit", tmp_path / "part0.csv", *target, tmp_path / "a", "--shuffle", "off").code == 0
     assert run("learn", tmp_path / "a", tmp_path / "part1.csv", tmp_path / "part2.csv").code == 0
-    assert run("fit", tmp_path / "part*.csv", *target, tmp_path / "b", "--sample", "1000").code == 0
+    assert run("fit", tmp_path / "part*.csv", *target, tmp_path / "b", "--sample", "1000", "--shuffle", "off").code == 0
     first, second = onepass.load(tmp_path / "a"), onepass.load(tmp_path / "b")
     np.testing.assert_array_equal(first.estimator.coef_, second.estimator.coef_)
     np.testing.assert_array_equal(first.estimator.coef_cov_, second.estimator.coef_cov_)
@@ -286,7 +286,9 @@ def test_standard_input_is_learned_and_predicted(data: Path, tmp_path: Path) -> 
     text = (data / "clicks.csv").read_text()
     done = process("fit", "-", "--target", "clicked", "--model", tmp_path / "m", input=text)
     assert done.returncode == 0, done.stderr
-    expected = onepass.load(data / "clicks.onepass").estimator.coef_
+    in_order = ("--target", "clicked", "--model", tmp_path / "file", "--shuffle", "off")
+    assert process("fit", data / "clicks.csv", *in_order).returncode == 0
+    expected = onepass.load(tmp_path / "file").estimator.coef_
     np.testing.assert_allclose(onepass.load(tmp_path / "m").estimator.coef_, expected, rtol=1e-9)
     lines = "".join(json.dumps(row) + "\n" for row in CLICKS[:5])
     done = process("predict", tmp_path / "m", "-", "--format", "jsonl", input=lines)

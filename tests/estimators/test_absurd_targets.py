@@ -34,8 +34,8 @@ def with_absurd(at: int, value: float) -> tuple[Any, Any]:
         BayesianPerceptronRegressor(passes=3),
         BayesianPerceptronRegressor(prior_scale="auto"),
         BayesianPerceptronRegressor(drift="auto"),
-        BayesianMLPRegressor(10),
-        BayesianMLPRegressor(10, members=3),
+        BayesianMLPRegressor(10, passes=1, shuffle=False),
+        BayesianMLPRegressor(10, members=3, passes=1, shuffle=False),
     ],
     ids=str,
 )

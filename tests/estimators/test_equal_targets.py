@@ -40,7 +40,7 @@ def test_targets_that_vary_only_after_the_warm_up_are_learned_after_a_warning(re
     X, y = prices[0], prices[1].copy()
     y[:100] = 2e5
     with pytest.warns(UserWarning, match=r"all 200000 in the first 100 rows.*set to 200000.*raise warm_up"):
-        model = regressor().fit(X, y)
+        model = regressor().partial_fit(X, y)
     assert model.score(X[100:], y[100:]) > -0.5  # and not a million below 0
     with pytest.warns(UserWarning, match=r"targets are all 0 in.*set to 1:"):
         regressor().fit(X[:100], np.zeros(100))

@@ -39,6 +39,8 @@ LABELS = np.where(SCORE + rng.logistic(size=300) > 0, "yes", "no")
 THREE = np.array(["low", "mid", "top"])[np.digitize(SCORE + rng.normal(0, 0.3, 300), [-1.5, 1.5])]
 TWO = np.column_stack([NUMBERS, 10.0 - 3.0 * SCORE + rng.normal(size=300)])
 
+# As in `partial_fit`: `fit` of networks would shuffle its rows, and go over them again.
+IN_ORDER: dict[str, Any] = {"passes": 1, "shuffle": False}
 CLASSIFIERS: list[dict[str, Any]] = [
     {},
     {"prior_scale": "auto"},
@@ -59,11 +61,11 @@ ALL: list[tuple[Any, Any]] = [
     (BayesianPerceptronRegressor(standardize=True, prior_scale="auto"), TWO),
     (BayesianPerceptronClassifier(standardize=True, prior_scale="auto"), THREE),
     (BayesianPerceptronClassifier(covariance="diagonal"), THREE),
-    (BayesianMLPClassifier((5,)), THREE),
+    (BayesianMLPClassifier((5,), **IN_ORDER), THREE),
     (BayesianMLPClassifier((5,), prior_scale="auto"), LABELS),
-    (BayesianMLPClassifier((5,), members=3), THREE),
-    (BayesianMLPRegressor((5,), members=2), NUMBERS),
-    (BayesianMLPRegressor((5,), noise=0.3), TWO),
+    (BayesianMLPClassifier((5,), members=3, **IN_ORDER), THREE),
+    (BayesianMLPRegressor((5,), members=2, **IN_ORDER), NUMBERS),
+    (BayesianMLPRegressor((5,), noise=0.3, **IN_ORDER), TWO),
 ]
 
 
@@ -281,7 +283,7 @@ def test_a_row_of_weight_0_is_as_if_it_were_not_there() -> None:
     for model in (
         BayesianPerceptronRegressor(missing="mean", warm_up=50),
         BayesianPerceptronRegressor(missing="mean", standardize=False, prior_scale="auto"),
-        BayesianMLPRegressor((4,), missing="mean", warm_up=50),
+        BayesianMLPRegressor((4,), missing="mean", warm_up=50, **IN_ORDER),
     ):
         expected = clone(model).fit(holes[kept], NUMBERS[kept])
         found = [clone(model).fit(holes, NUMBERS, sample_weight=kept.astype(float)), clone(model)]
@@ -316,9 +318,9 @@ FRACTIONS = rng.uniform(0.0, 2.6, 300)
         (BayesianPerceptronClassifier(), THREE),
         (BayesianPerceptronRegressor(standardize=True), NUMBERS),
         (BayesianPerceptronRegressor("exp", standardize=False), np.round(np.abs(NUMBERS))),
-        (BayesianMLPClassifier((5,)), THREE),
-        (BayesianMLPClassifier((5,), members=2), LABELS),
-        (BayesianMLPRegressor((5,)), NUMBERS),
+        (BayesianMLPClassifier((5,), **IN_ORDER), THREE),
+        (BayesianMLPClassifier((5,), members=2, **IN_ORDER), LABELS),
+        (BayesianMLPRegressor((5,), **IN_ORDER), NUMBERS),
     ],
 )
 def test_fractions_of_weights_count_between_the_whole_ones(model: Any, y: Any) -> None:
@@ -595,12 +597,12 @@ def test_what_was_not_fitted_says_so(tmp_path: Path) -> None:
 
 def test_more_passes_of_fit_are_those_of_the_committee_itself() -> None:
     y = np.sin(2.0 * X[:, 0]) + 0.3 * X[:, 1]
-    model = BayesianMLPRegressor((10,), members=2, passes=4, standardize=False).fit(X, y)
+    model = BayesianMLPRegressor((10,), members=2, passes=4, shuffle=False, standardize=False).fit(X, y)
     committee = BayesianCommittee(4, (10,), members=2).learn(X, y, passes=4, refine="ep")
     np.testing.assert_allclose(model.predict(X), committee.predict(X).mean, rtol=1e-10)
     low, high = model.predict_interval(X)
     np.testing.assert_allclose(np.array([low, high]), np.array(committee.interval(X)), rtol=1e-6)
-    once = BayesianMLPRegressor((10,), members=2, standardize=False).fit(X, y)
+    once = BayesianMLPRegressor((10,), members=2, standardize=False, **IN_ORDER).fit(X, y)
     assert model.score(X, y) > once.score(X, y)
     assert model.n_seen_ == once.n_seen_ == 300
 
@@ -614,8 +616,8 @@ def test_the_warm_up_does_not_cut_passes_in_two() -> None:
 
 
 def test_partial_fit_goes_over_its_rows_once() -> None:
-    once = BayesianMLPRegressor((10,), passes=1).fit(X, NUMBERS)
-    more = BayesianMLPRegressor((10,), passes=5).partial_fit(X, NUMBERS)
+    once = BayesianMLPRegressor((10,), **IN_ORDER).fit(X, NUMBERS)
+    more = BayesianMLPRegressor((10,), passes=5, shuffle=True).partial_fit(X, NUMBERS)
     np.testing.assert_allclose(more.predict(X), once.predict(X), rtol=1e-10)
 
 
@@ -668,8 +670,8 @@ def test_exp_learns_counts_whose_dispersion_it_finds() -> None:
         BayesianPerceptronRegressor("exp", standardize=True),
         BayesianPerceptronRegressor("exp", standardize=True, prior_scale="auto", warm_up=30),
         BayesianPerceptronRegressor("softplus", observation="poisson", standardize=True),
-        BayesianMLPRegressor((4,), observation="negative_binomial"),
-        BayesianMLPRegressor((4,), observation="poisson", members=2),
+        BayesianMLPRegressor((4,), observation="negative_binomial", **IN_ORDER),
+        BayesianMLPRegressor((4,), observation="poisson", members=2, **IN_ORDER),
     ],
     ids=str,
 )

@@ -25,7 +25,7 @@ def classifier(**options: Any) -> BayesianMLPClassifier:
 
 
 def test_an_estimator_learns_what_the_network_learns_from_standardised_images() -> None:
-    model = classifier(warm_up=50).fit(X[:150], Y[:150])
+    model = classifier(warm_up=50, shuffle=False).fit(X[:150], Y[:150])
     scaled = (IMAGES - X[:50].mean()) / X[:50].std()
     network = BayesianNetwork((8, 8), LAYERS, 10, observation="categorical", intercept_scale=4.0)
     expected = network.learn(scaled[:150], Y[:150]).predict(scaled[150:170]).mean
@@ -54,7 +54,7 @@ def test_each_channel_has_one_scale() -> None:
     rng = np.random.default_rng(0)
     images = rng.normal([1.0, 50.0], [2.0, 30.0], size=(60, 4, 4, 2))
     images[:, 0, 0] = 0.0  # a dark corner
-    model = BayesianMLPClassifier((3,), image_shape=(4, 4, 2), warm_up=40).fit(images, np.arange(60) % 2)
+    model = BayesianMLPClassifier((3,), image_shape=(4, 4, 2), warm_up=40, shuffle=False).fit(images, np.arange(60) % 2)
     centre, scale = (values.reshape(4, 4, 2) for values in (model._input_scaling.centre, model._input_scaling.scale))
     for channel in range(2):
         np.testing.assert_allclose(centre[:, :, channel], images[:40, :, :, channel].mean())
@@ -72,7 +72,7 @@ def test_pixels_of_different_brightness_are_no_reason_to_warn_but_channels_are()
     bright = np.where(np.arange(64) == 0, 1e-6, 1.0)  # the corner
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        classifier(standardize=False).fit(X[:30] / 16 * bright, Y[:30])
+        classifier(standardize=False, shuffle=False).fit(X[:30] / 16 * bright, Y[:30])
     colours = np.stack([IMAGES[:30], IMAGES[:30] / 1e5], axis=-1)
     model = BayesianMLPClassifier((3,), image_shape=(8, 8, 2), standardize=False)
     with pytest.warns(UserWarning, match="differ in scale by a factor of 1e\\+05") as caught:

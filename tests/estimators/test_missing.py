@@ -36,8 +36,8 @@ MODELS: list[tuple[Any, Any]] = [
     (BayesianPerceptronRegressor(outliers=0.05, warm_up=20), NUMBERS),
     (BayesianPerceptronClassifier(standardize=True), LABELS),
     (BayesianPerceptronClassifier(standardize=True), THREE),
-    (BayesianMLPClassifier((5,)), LABELS),
-    (BayesianMLPRegressor((5,), members=2), NUMBERS),
+    (BayesianMLPClassifier((5,), passes=1, shuffle=False), LABELS),
+    (BayesianMLPRegressor((5,), members=2, passes=1, shuffle=False), NUMBERS),
 ]
 
 

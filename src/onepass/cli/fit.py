@@ -51,7 +51,23 @@ _PACKED_ENDINGS = (".gz", ".bz2", ".xz", ".zst", ".zip")
 )
 @options.shape
 @click.option(
-    "--passes", type=click.IntRange(min=1), default=1, show_default=True, help="How often to learn the whole input."
+    "--passes",
+    type=options.count_or_auto,
+    metavar="N|auto",
+    default="auto",
+    show_default=True,
+    help="How often to learn the whole input. 'auto' learns it once; if a network is chosen and there are at most "
+    "16,384 rows, all of them are then learned anew as a batch: in five passes of expectation propagation if these "
+    "predict rows held out of a sample better, else in one. With a number, every row counts that many times.",
+)
+@click.option(
+    "--shuffle",
+    type=click.Choice(["auto", "on", "off"]),
+    default="auto",
+    show_default=True,
+    help="Learn rows in a random order, shuffled within a buffer of 16,384 rows (fewer if there are more than 512 "
+    "features). A network follows the latest rows most. 'auto' shuffles if a network may be chosen, unless the order "
+    "is needed: with --drift, --forgetting, --prior-scale auto, --alarms, --executor dask or standard input.",
 )
 @options.learning
 @options.clustering
@@ -63,7 +79,8 @@ def fit(
     files: tuple[str, ...],
     target: str,
     path: Path | None,
-    passes: int,
+    passes: int | str,
+    shuffle: str,
     every: tuple[str, float],
     resume: bool,
     again: bool,
@@ -79,12 +96,13 @@ def fit(
     quiet: bool,
     **shape: Any,
 ) -> int:
-    """Learn a model from files, in one pass.
+    """Learn a model from files.
 
     FILE... are CSV, JSON, Parquet, SQLite or DuckDB files (CSV and JSON also compressed with gzip, bzip2, xz, zstd or
     zip); patterns such as 'data/*.parquet'; addresses such as https://... or s3://...; or - for standard input. They
-    are read in the order given, in constant memory whatever their size. What each column holds is decided from the
-    first rows; every choice is printed, and each has an option that overrides it.
+    are read in the order given, in constant memory whatever their size; --shuffle and --passes say how their rows are
+    learned. What each column holds is decided from the first rows; every choice is printed, and each has an option that
+    overrides it.
 
     The model is a perceptron (linear for numbers, sigmoid for two classes, softmax for more) or a network: both learn
     the first rows, and the one that predicts them better is kept. Very large inputs are learned by a perceptron.
@@ -128,16 +146,19 @@ def fit(
         from onepass.tables.training import TrainingRun
 
         wanted = schema_options(target, shape)
-        check_passes(passes, shape["drift"])
+        turns = 1 if isinstance(passes, str) else passes
+        check_passes(turns, shape["drift"])
         reading = replace(reading, notation=notation_option(shape))
-        inputs = Inputs(given_files(files, again, console), passes, reading)
-        check_stream(inputs, resume)
+        inputs = Inputs(given_files(files, again, console), turns, reading)
+        check_stream(inputs, resume, shuffle=shuffle == "on")
         if executor == "dask":
-            _refuse_on_dask(inputs, resume, shape, alarms)
+            _refuse_on_dask(inputs, resume, shape, alarms, shuffle)
+        needs_order = _needs_order(shape) or inputs.is_stream or executor == "dask" or alarms is not None
         path = path or _unnamed_model(inputs, target)
         check_distinct_paths(inputs.files, model=path, rejects=rejecting.rejects, alarms=alarms)
         check_writable(path, "--model")
-        asked = json.loads(json.dumps({"target": target, **shape}))  # as a file will give it back
+        given = {"target": target, "passes": passes, "shuffle": shuffle, **shape}
+        asked = json.loads(json.dumps(given))  # as a file will give it back
         with only_writer(path, wait) as written:
             sources = inputs.sources()
             console.tell_notes(sources)
@@ -150,8 +171,11 @@ def fit(
                 if executor == "dask":
                     model.end_contest()
                 tell_choices(console, model, reason)
-                if passes > 1:
-                    what = f"{passes}: every row counts {passes} times, so intervals come out too narrow"
+                if shuffle == "on" or (shuffle == "auto" and model.may_be_network and not needs_order):
+                    inputs = replace(inputs, shuffle=shape["seed"])
+                    console.fact("order", f"random, within a buffer of {model.rows_per_buffer:,} rows")
+                if turns > 1:
+                    what = f"{turns}: every row counts {turns} times, so intervals come out too narrow"
                     console.fact("passes", what)
             progress = None if resumed is None else resumed.progress
             notes = None if progress is None else progress.notes
@@ -159,7 +183,8 @@ def fit(
                 logs = Logs(log, watched)
                 if executor == "dask":
                     return _fit_on_dask(model, written, inputs, logs, console, workers, scheduler, rounds or 2)
-                training = TrainingRun(model, written, inputs, sources, None, progress, watched.watch)
+                refine = passes == "auto" and not needs_order
+                training = TrainingRun(model, written, inputs, sources, None, progress, watched.watch, refine)
                 return run(training, checkpoint_policy(every), logs, console, asked)
 
 
@@ -212,7 +237,12 @@ def _is_model_of(path: Path, inputs: "Inputs", target: str) -> bool:
     return model.target.name == target and model.ledger.is_one_run_of(files, inputs.passes)
 
 
-def _refuse_on_dask(inputs: "Inputs", resume: bool, shape: dict[str, Any], alarms: Path | None) -> None:
+def _needs_order(shape: dict[str, Any]) -> bool:
+    """Whether a model depends on the order of rows by what it was asked to do."""
+    return bool(shape["drift"] != 0.0 or shape["forgetting"] != 1.0 or shape["prior_scale"] == "auto")
+
+
+def _refuse_on_dask(inputs: "Inputs", resume: bool, shape: dict[str, Any], alarms: Path | None, shuffle: str) -> None:
     for given, option, reason in (
         (inputs.is_stream, "--executor dask", "needs files; standard input can't be divided among workers"),
         (inputs.passes > 1, "--passes", "can't be used with --executor dask; give --rounds instead"),
@@ -221,6 +251,7 @@ def _refuse_on_dask(inputs: "Inputs", resume: bool, shape: dict[str, Any], alarm
             "--resume",
             "can't be used with --executor dask; start the run again (workers that are lost are replaced by Dask)",
         ),
+        (shuffle == "on", "--shuffle on", "can't be used with --executor dask"),
         (shape["weight"] is not None, "--weight", "can't be used with --executor dask"),
         (shape["by"] is not None, "--by", "can't be used with --executor dask"),
         (

@@ -22,6 +22,7 @@ __all__ = [
     "bandit_argument",
     "bandit_name",
     "clustering",
+    "count_or_auto",
     "duration",
     "files",
     "learning",
@@ -188,6 +189,19 @@ def rate(value: str) -> float | str:
     if not 0.0 <= found <= 1.0:
         raise click.BadParameter(f"{value!r} is neither a rate from 0 to 1 nor 'auto'.")
     return found
+
+
+def count_or_auto(value: Any) -> int | str:
+    """A whole number of at least 1, or ``auto``."""
+    if value == "auto":
+        return "auto"
+    try:
+        count = int(value)
+    except ValueError:
+        count = 0
+    if count < 1:
+        raise click.BadParameter(f"{value!r} is neither a whole number of at least 1 nor 'auto'.")
+    return count
 
 
 def percentage(value: str) -> float:

@@ -142,9 +142,9 @@ def without_known(
     return replace(inputs, starts=tuple(one.start for one in selected))
 
 
-def check_stream(inputs: "Inputs", resume: bool) -> None:
+def check_stream(inputs: "Inputs", resume: bool, *, shuffle: bool = False) -> None:
     """Refuse to read standard input again."""
-    for given, option in ((resume, "--resume"), (inputs.passes > 1, "--passes")):
+    for given, option in ((resume, "--resume"), (inputs.passes > 1, "--passes"), (shuffle, "--shuffle on")):
         if given and inputs.is_stream:
             raise click.UsageError(f"{option} needs files; standard input can be read only once.")
 
@@ -238,6 +238,8 @@ def run(
             f"cannot write {error.filename or training.target.path}: {error.strerror}; the file there is unchanged."
         ) from None
     tell_left_out(console, training.inputs.reading.where, training.sources)
+    if training.refine and training.model.n_passes > 1:
+        console.fact("passes", f"{training.model.n_passes}, by expectation propagation: every row counts once")
     return report(training.model, training.target.path, logs, console, before)
 
 

@@ -1,9 +1,10 @@
 """What all estimators share: however calls divide the rows, they are learned in one pass and in order.
 
 The state after ``n`` rows depends on these rows alone and not on how calls divided them, so ``fit`` and any sequence of
-``partial_fit`` agree. That holds for standardisation too: its statistics are those of the first ``warm_up`` rows. Until
-that many rows have come, they are kept, and all of them are learned again with new statistics whenever more come. These
-rows are not scored: the evidence counts only the rows after them.
+``partial_fit`` agree, unless ``fit`` shuffles its rows or goes over them several times. That holds for standardisation
+too: its statistics are those of the first ``warm_up`` rows. Until that many rows have come, they are kept, and all of
+them are learned again with new statistics whenever more come. These rows are not scored: the evidence counts only the
+rows after them.
 
 Everything that is learned goes through `OnePassEstimator.learn_encoded`, or `predict_then_learn_encoded` if rows are
 predicted first. A subclass says what a target is (`_encoded`), which models learn it (`_new_member`) and how they
@@ -58,13 +59,13 @@ _LEARNED = (
 class OnePassEstimator(SavableEstimator):
     """Fit, partial fit and prediction for all estimators; the module docstring says what a subclass adds."""
 
-    passes: int
+    passes: Any
     refine: str
     forgetting: float
     drift: float | str
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Forget everything, then learn the rows in the order given, ``passes`` times.
+        """Forget everything, then learn the rows: networks in a random order, and more than once if that helps.
 
         Parameters
         ----------
@@ -73,7 +74,7 @@ class OnePassEstimator(SavableEstimator):
         sample_weight : (n,) array, optional
             A row of weight ``w`` counts as ``w`` copies of it; ``w`` need not be whole, and 0 leaves the row out.
         """
-        return self._learn(X, y, sample_weight, restart=True, passes=self.passes)
+        return self._learn(X, y, sample_weight, restart=True)
 
     def start(self, n_features: int, classes: Any = None) -> Self:
         """Forget everything, and be ready to predict from the prior alone, before any row.
@@ -100,10 +101,9 @@ class OnePassEstimator(SavableEstimator):
         self._restart(np.zeros((1, self.n_features_in_)))  # which says nothing about scales
         return self
 
-    def _learn(
-        self, X: Any, y: Any, sample_weight: Any, *, restart: bool, classes: Any = None, passes: int = 1
-    ) -> Self:
+    def _learn(self, X: Any, y: Any, sample_weight: Any, *, restart: bool, classes: Any = None) -> Self:
         self._check_parameters()
+        learn = self.fit_encoded if restart else self.learn_encoded
         restart = restart or not self.__sklearn_is_fitted__()
         X, y = self._checked_pairs(X, y, restart=restart)
         weights = self._checked_weights(sample_weight, X)
@@ -114,9 +114,13 @@ class OnePassEstimator(SavableEstimator):
         if self._n_rows == 0:
             self._warn_of_targets(Batch(X, targets.reshape(len(targets), -1)))
         before = self._n_set_aside
-        self.learn_encoded(X, targets, weights, passes)
+        learn(X, targets, weights)
         self._warn_of_set_aside(before)
         return self
+
+    def fit_encoded(self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None) -> None:
+        """Learn all rows of a `fit`, by an estimator that has learned nothing; arguments as for `learn_encoded`."""
+        self.learn_encoded(X, targets, sample_weight, self.passes)
 
     def learn_encoded(
         self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None, passes: int = 1
@@ -295,6 +299,9 @@ class OnePassEstimator(SavableEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         one_of(self.refine, ("auto", "ep", "reuse"), "refine")
+        self._check_passes()
+
+    def _check_passes(self) -> None:
         if as_count(self.passes, "passes") > 1 and isinstance(self.prior_scale, str):
             raise ValueError(
                 f"prior_scale='auto' compares what one pass predicted and needs passes=1, got passes={self.passes}; "
@@ -312,9 +319,12 @@ class OnePassEstimator(SavableEstimator):
             return {}
         refine = self.refine
         if refine == "auto":
-            full = self._ensembles[0].members[0].covariance == "full"
-            refine = "ep" if full and self.forgetting == 1.0 and self.drift == 0.0 else "reuse"
+            refine = "ep" if self._keeps_sites(self._ensembles) else "reuse"
         return {"passes": passes, "refine": refine}
+
+    def _keeps_sites(self, ensembles: list[Ensemble]) -> bool:
+        """Whether models can remove a row's contribution again, which ``refine="ep"`` needs."""
+        return ensembles[0].members[0].covariance == "full" and self.forgetting == 1.0 and self.drift == 0.0
 
     # The state before the first row, and during the warm-up.
 

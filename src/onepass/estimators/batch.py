@@ -73,6 +73,11 @@ class Batch:
         weights = None if self.weights is None else self.weights[start:stop]
         return Batch(self.rows[start:stop], self.targets[start:stop], weights)
 
+    def at(self, places: Any) -> "Batch":
+        """The rows at these places, in their order."""
+        weights = None if self.weights is None else self.weights[places]
+        return Batch(self.rows[places], self.targets[places], weights)
+
     def without(self, left_out: NDArray[np.bool_]) -> "Batch":
         """The same rows, of whose first some targets were not observed, ``(m, q)``."""
         targets = self.targets.copy()

@@ -54,7 +54,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
             as_nonnegative(weight, f"class_weight[{label!r}]")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Forget everything, then learn the rows in the order given, ``passes`` times.
+        """Forget everything, then learn the rows: networks in a random order, and more than once if that helps.
 
         Parameters
         ----------
@@ -68,7 +68,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
             labels, counts = np.unique(column_or_1d(y), return_counts=True)
             weights = counts.sum() / (len(counts) * counts)
             self._balanced = dict(zip(labels.tolist(), weights.tolist(), strict=True))
-        return self._learn(X, y, sample_weight, restart=True, passes=self.passes)
+        return self._learn(X, y, sample_weight, restart=True)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn more rows, in the order given.

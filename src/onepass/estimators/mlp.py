@@ -4,21 +4,25 @@ With ``members`` above 1 the ensemble is a `BayesianCommittee` of networks with 
 member it is, as for perceptrons, an ensemble over prior scales only.
 """
 
+import copy
+import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_nonnegative, one_of
+from onepass._validation import as_count, as_flag, as_nonnegative, one_of
 from onepass.activations import as_activation
 from onepass.beliefs.layout import Conv2D, ImageShape, LayerSize, Layout, as_image_shape, flat_size
 from onepass.beliefs.structures import STRUCTURES, Covariance
 from onepass.estimators.base import OnePassEstimator
+from onepass.estimators.batch import Batch
 from onepass.estimators.classifier import OnePassClassifier
 from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS
+from onepass.estimators.refinement import MOST_SITE_NUMBERS, PASSES, best_passes, held_out_densities, trial_split
 from onepass.estimators.regressor import OnePassRegressor
-from onepass.files.state import Arrays
+from onepass.files.state import Arrays, Parameters
 from onepass.models.ensemble import BayesianCommittee, Ensemble
 from onepass.models.network import BayesianNetwork
 from onepass.models.weighting import RuleWeights
@@ -36,7 +40,10 @@ class _Networks(OnePassEstimator):
     image_shape: ImageShape | None
     activation: Any
     members: int
+    shuffle: bool | str
     random_state: int | None
+
+    n_passes_: int
 
     _auto_scales = _SCALES
     _sparse_models = False
@@ -48,6 +55,10 @@ class _Networks(OnePassEstimator):
                 f"members={self.members} have different priors already, so prior_scale='auto' can't be used: pass "
                 "prior_scale as a number, or members=1"
             )
+        if isinstance(self.shuffle, str):
+            one_of(self.shuffle, ("auto",), "shuffle")
+        else:
+            as_flag(self.shuffle, "shuffle")
         if not isinstance(self.covariance, (tuple, list)):
             one_of(self.covariance, ("auto", *STRUCTURES), "covariance")
         if self.image_shape is not None:
@@ -57,6 +68,55 @@ class _Networks(OnePassEstimator):
         for layer in layers:
             if isinstance(layer, Conv2D):
                 raise ValueError(f"{layer} needs images: pass their image_shape, such as (28, 28) or (32, 32, 3)")
+
+    def _check_passes(self) -> None:
+        if not (isinstance(self.passes, str) and self.passes == "auto"):
+            super()._check_passes()
+
+    def _start_counts(self) -> None:
+        super()._start_counts()
+        self.n_passes_ = 1
+
+    def fit_encoded(self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None) -> None:
+        """Learn all rows of a `fit`: shuffled, and in as many passes as ``passes`` says."""
+        batch = Batch(X, targets.reshape(len(targets), -1), sample_weight).without_zeros()
+        rng = np.random.default_rng([self.random_state or 0, len(batch)])
+        if self._shuffles:
+            batch = batch.at(rng.permutation(len(batch)))
+        passes = self._choose_passes(batch, rng) if self.passes == "auto" else self.passes
+        self.learn_encoded(batch.rows, batch.targets, batch.weights, passes)
+        self.n_passes_ = passes
+
+    @property
+    def _shuffles(self) -> bool:
+        """Whether `fit` shuffles its rows: by default unless their order means something."""
+        if not isinstance(self.shuffle, str):
+            return bool(self.shuffle)
+        return self.forgetting == 1.0 and self.drift == 0.0 and not isinstance(self.prior_scale, str)
+
+    def _choose_passes(self, batch: Batch, rng: np.random.Generator) -> int:
+        """How often to go over a batch; of several members the first one is asked."""
+        split, widths = trial_split(batch, rng), self._layout.widths
+        site_numbers = sum(widths) * (1 + widths[-1]) * self.members * len(batch)  # or fewer
+        # A row that is distrusted contributes nothing, so later passes would distrust it all the more.
+        once = self.refine == "reuse" or isinstance(self.prior_scale, str) or self.outliers > 0.0
+        if split is None or once or site_numbers > MOST_SITE_NUMBERS:
+            return 1
+        learned, held_out = split
+        trial = copy.copy(self)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is wrong with the rows is said when they are learned
+            learned = trial._with_warm_up(learned) if self.standardize else learned
+        trial._ensembles = trial._new_ensembles()
+        if not self._keeps_sites(trial._ensembles):
+            return 1
+        (learned,) = trial._standardized(learned, len(learned))
+        (held_out,) = trial._standardized(held_out, len(held_out))
+        tested, densities = dict(held_out.observed_columns()), np.zeros(len(PASSES))
+        for k, own in learned.observed_columns():
+            if k in tested:
+                densities += held_out_densities(trial._ensembles[k].members[0], own, tested[k])
+        return best_passes(densities)
 
     def _as_table(self, X: Any) -> Any:
         if self.image_shape is None:
@@ -143,6 +203,15 @@ class _Networks(OnePassEstimator):
         total = sizes.sum()
         return np.asarray(sizes / total if total > 0.0 else sizes)
 
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
+        parameters, arrays = super().export_state()
+        return {**parameters, "n_passes": self.n_passes_}, arrays
+
+    def _restore(self, parameters: Parameters, arrays: Arrays) -> None:
+        super()._restore(parameters, arrays)
+        self.n_passes_ = as_count(parameters.get("n_passes", 1), "n_passes")  # which older files don't have
+
     def _restored_ensemble(self, number: int, members: list[Any], arrays: Arrays) -> Ensemble:
         if self.members == 1:
             return super()._restored_ensemble(number, members, arrays)
@@ -157,7 +226,7 @@ def _with_channels(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 class BayesianMLPClassifier(_Networks, OnePassClassifier):
-    """Network of Bayesian perceptrons for classification, learned in one pass.
+    """Network of Bayesian perceptrons for classification.
 
     Parameters
     ----------
@@ -167,7 +236,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         Activation of the hidden units, as for `onepass.BayesianPerceptron`.
     prior_scale : float or "auto"
         Multiplies the standard deviations of the weights before the first row. ``"auto"`` learns with several scales
-        side by side, weighted by how well each predicted the last rows; it needs ``passes=1`` and ``members=1``.
+        side by side, weighted by how well each predicted the last rows; it needs one pass and ``members=1``.
     intercept_scale : float, optional
         Standard deviation of the output's bias before the first row, independent of ``prior_scale``; the default is
         wide enough for rare classes. With more than two classes it is the standard deviation of the log odds between
@@ -183,12 +252,20 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
     members : int
         Number of networks. Several networks start from different seeds and priors, learn the same rows and predict as
         a mixture, which is better and takes that many times the work. See `onepass.BayesianCommittee`.
-    passes : int
-        How often `fit` goes over its rows; `partial_fit` always makes one pass.
+    passes : int or "auto"
+        How often `fit` goes over its rows; `partial_fit` always makes one pass. ``"auto"`` makes five passes if these
+        predict rows held out of a sample of at most 2,000 better than one pass does. It makes one pass otherwise, and
+        also if ``refine="ep"`` is not possible or would take more than 200 MB, with ``prior_scale="auto"`` and with
+        ``outliers``. See ``n_passes_`` for the choice.
     refine : {"auto", "ep", "reuse"}
         What the later passes do. ``"ep"`` (expectation propagation) removes a row's previous contribution before
         learning it again; it needs ``covariance="full"``, no forgetting and no drift. ``"reuse"`` counts the data
         again, which makes the model overconfident. The default is ``"ep"`` if it is possible, else ``"reuse"``.
+    shuffle : bool or "auto"
+        Whether `fit` learns its rows in a random order, which takes a copy of them. A network follows the latest rows
+        most, so rows that are sorted, or whose relation varies along the table, should be shuffled. By default they
+        are, unless their order is needed: with ``drift``, ``forgetting`` or ``prior_scale="auto"``. `partial_fit`
+        always keeps the order.
     outliers : float
         Share of the labels that are wrong, in [0, 0.5). 0 trusts all of them; above 0 the share is learned, starting
         from this value, and each row is weighted by the probability that its label is right. If many rows in succession
@@ -199,8 +276,8 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
     drift : float or "auto"
         How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
         prior's. ``"auto"`` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted
-        row by row by how well they predict. It takes seven to ten times as long as a fixed rate, and needs ``passes=1``
-        and ``forgetting=1``.
+        row by row by how well they predict. It takes seven to ten times as long as a fixed rate, and needs one pass and
+        ``forgetting=1``.
     standardize : bool
         Standardise the inputs by mean and standard deviation of the first ``warm_up`` rows; for images one mean and
         standard deviation per channel. They stay fixed after that.
@@ -213,7 +290,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         weight is the number of rows, divided by the number of classes and by the rows of the class; only ``fit`` can do
         that, as it needs all rows. A row of weight ``w`` counts as ``w`` copies.
     random_state : int
-        Seed of the random means of the weights before the first row.
+        Seed of the random means of the weights before the first row, and of the order of rows in `fit`.
 
     Attributes
     ----------
@@ -229,6 +306,8 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         Which correlations are kept; the choice made by ``covariance="auto"``.
     drift_ : dict
         Current probability of each rate of drift; for several outputs a list of such dictionaries.
+    n_passes_ : int
+        How often `fit` went over its rows; the choice made by ``passes="auto"``.
     n_seen_ : int
         Rows learned; a row counts once whatever its weight, and not at all if its weight is 0.
 
@@ -261,8 +340,9 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         covariance: Covariance = "auto",
         image_shape: ImageShape | None = None,
         members: int = 1,
-        passes: int = 1,
+        passes: int | str = "auto",
         refine: str = "auto",
+        shuffle: bool | str = "auto",
         outliers: float = OUTLIERS,
         forgetting: float = 1.0,
         drift: float | str = 0.0,
@@ -281,6 +361,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         self.members = members
         self.passes = passes
         self.refine = refine
+        self.shuffle = shuffle
         self.outliers = outliers
         self.forgetting = forgetting
         self.drift = drift
@@ -303,7 +384,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
 
 
 class BayesianMLPRegressor(_Networks, OnePassRegressor):
-    """Network of Bayesian perceptrons for regression, learned in one pass; several outputs get one network each.
+    """Network of Bayesian perceptrons for regression; several outputs get one network each.
 
     Parameters
     ----------
@@ -321,7 +402,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         network.
     prior_scale : float or "auto"
         Multiplies the standard deviations of the weights before the first row. ``"auto"`` learns with several scales
-        side by side, weighted by how well each predicted the last rows; it needs ``passes=1`` and ``members=1``.
+        side by side, weighted by how well each predicted the last rows; it needs one pass and ``members=1``.
     intercept_scale : float, optional
         Standard deviation of the output's bias before the first row, independent of ``prior_scale``. By default it is 1
         for numbers and 4 for counts, times ``prior_scale``.
@@ -336,12 +417,20 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     members : int
         Number of networks. Several networks start from different seeds and priors, learn the same rows and predict as
         a mixture, which is better and takes that many times the work. See `onepass.BayesianCommittee`.
-    passes : int
-        How often `fit` goes over its rows; `partial_fit` always makes one pass.
+    passes : int or "auto"
+        How often `fit` goes over its rows; `partial_fit` always makes one pass. ``"auto"`` makes five passes if these
+        predict rows held out of a sample of at most 2,000 better than one pass does. It makes one pass otherwise, and
+        also if ``refine="ep"`` is not possible or would take more than 200 MB, with ``prior_scale="auto"`` and with
+        ``outliers``. See ``n_passes_`` for the choice.
     refine : {"auto", "ep", "reuse"}
         What the later passes do. ``"ep"`` (expectation propagation) removes a row's previous contribution before
         learning it again; it needs ``covariance="full"``, no forgetting and no drift. ``"reuse"`` counts the data
         again, which makes the model overconfident. The default is ``"ep"`` if it is possible, else ``"reuse"``.
+    shuffle : bool or "auto"
+        Whether `fit` learns its rows in a random order, which takes a copy of them. A network follows the latest rows
+        most, so rows that are sorted, or whose relation varies along the table, should be shuffled. By default they
+        are, unless their order is needed: with ``drift``, ``forgetting`` or ``prior_scale="auto"``. `partial_fit`
+        always keeps the order.
     outliers : float
         Share of the targets that can't be trusted, in [0, 0.5), such as sensor spikes or typing errors. 0 trusts every
         target; above 0 the share is learned, starting from this value, and each row is weighted by the probability that
@@ -353,8 +442,8 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     drift : float or "auto"
         How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
         prior's. ``"auto"`` learns six hypotheses side by side (five rates, and a quick return to the prior), weighted
-        row by row by how well they predict. It takes seven to ten times as long as a fixed rate, and needs ``passes=1``
-        and ``forgetting=1``.
+        row by row by how well they predict. It takes seven to ten times as long as a fixed rate, and needs one pass and
+        ``forgetting=1``.
     standardize : bool
         Standardise inputs, and targets unless they are counts, by mean and standard deviation of the first ``warm_up``
         rows; for images one mean and standard deviation per channel. They stay fixed after that.
@@ -363,7 +452,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     missing : {"error", "mean"}
         What to do about NaN among the inputs: raise an error, or use the mean of the column so far.
     random_state : int
-        Seed of the random means of the weights before the first row.
+        Seed of the random means of the weights before the first row, and of the order of rows in `fit`.
 
     Attributes
     ----------
@@ -383,6 +472,8 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         Which correlations are kept; the choice made by ``covariance="auto"``.
     drift_ : dict
         Current probability of each rate of drift; for several outputs a list of such dictionaries.
+    n_passes_ : int
+        How often `fit` went over its rows; the choice made by ``passes="auto"``.
     n_seen_ : int
         Rows learned; a row counts once whatever its weight, and not at all if its weight is 0.
 
@@ -408,8 +499,9 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         covariance: Covariance = "auto",
         image_shape: ImageShape | None = None,
         members: int = 1,
-        passes: int = 1,
+        passes: int | str = "auto",
         refine: str = "auto",
+        shuffle: bool | str = "auto",
         outliers: float = OUTLIERS,
         forgetting: float = 1.0,
         drift: float | str = 0.0,
@@ -429,6 +521,7 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         self.members = members
         self.passes = passes
         self.refine = refine
+        self.shuffle = shuffle
         self.outliers = outliers
         self.forgetting = forgetting
         self.drift = drift

@@ -77,6 +77,12 @@ class Contest:
             self.candidates = [self.leader]
             self._evidence -= float(self.leader.log_evidence_) if self.n_judged else 0.0
 
+    def replace_leader(self, estimator: Any) -> None:
+        """Let another estimator, which has learned the same rows, answer in the leader's place."""
+        if self.is_decided:
+            self._evidence += float(self.leader.log_evidence_) - float(estimator.log_evidence_)
+        self.candidates[self.candidates.index(self.leader)] = estimator
+
     def start(self, n_features: int, classes: Any = None) -> Self:
         """Have both be ready to predict by their priors alone."""
         for candidate in self.candidates:

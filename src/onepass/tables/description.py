@@ -39,6 +39,8 @@ def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
     yield "rows rejected", f"{model.n_rejected:,}"
     if model.n_set_aside:
         yield "rows set aside", f"{model.n_set_aside:,}, with targets absurdly far from their predictions"
+    if model.n_passes > 1:
+        yield "passes", f"{model.n_passes} over the rows of the first run"
     if model.by is not None:
         yield "keys now", f"{model.estimator.n_keys:,} values of {model.by}, each with a model of its own"
     if model.noise is not None:

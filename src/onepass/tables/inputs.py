@@ -13,6 +13,8 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
 from onepass.tables.ledger import LearnedFile
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.batches import RowBlock, row_blocks
@@ -39,6 +41,7 @@ class Position(NamedTuple):
     turn: int = 0  # which pass over all files
     file: int = 0
     row: int = 0
+    shuffled: int = 0  # rows after that one, taken in their random order, that have been learned already
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,8 @@ class Inputs:
     reading: ReadOptions = AS_FOUND
     starts: tuple[int | None, ...] = ()
     """The first row to learn of each file, or None for a file that is left out; none at all: from the first row on."""
+    shuffle: int | None = None
+    """Seed of the random order of rows, within buffers of `TabularModel.rows_per_buffer`; None: in their own order."""
 
     def first_row(self, number: int) -> int | None:
         """The first row to learn of a file; None: it is left out."""
@@ -215,8 +220,10 @@ def _steps(
         for number, source in enumerate(sources):
             first = inputs.first_row(number)
             if (turn, number) >= start[:2] and first is not None:
-                skip = max(first, start.row) if (turn, number) == start[:2] else first
-                for step in _steps_of_file(model, source, Position(turn, number, skip), log, inputs.is_stream):
+                begin = Position(turn, number, first)
+                if (turn, number) == start[:2] and start.row >= first:
+                    begin = start
+                for step in _steps_of_file(model, source, begin, log, inputs):
                     yield step._replace(share=(done + step.share * sizes[number]) / total)
             done += sizes[number]
 
@@ -226,20 +233,37 @@ def _size(source: Source) -> int:
 
 
 def _steps_of_file(
-    model: TabularModel, source: Source, start: Position, log: ContentLog | None, is_stream: bool
+    model: TabularModel, source: Source, start: Position, log: ContentLog | None, inputs: Inputs
 ) -> Iterator[Step]:
     """The steps of one file; their share is that of the file."""
-    turn, number, skip = start
-    found = row_blocks(source.batches(model.types(target=True), skip), model.rows_per_block, aligned=not is_stream)
+    turn, number, skip, done = start
+    size = model.rows_per_block if inputs.shuffle is None else model.rows_per_buffer
+    found = row_blocks(source.batches(model.types(target=True), skip), size, aligned=not inputs.is_stream)
     with nullcontext() if log is None else log.reading(number):
-        for block, last in _with_end(found, wait=not is_stream):
+        for block, last in _with_end(found, wait=not inputs.is_stream):
             position = Position(turn, number + 1) if last else Position(turn, number, block.end)
             step = Step(model.rows(block.batches), source.name, position, block.share)
+            content, all_rows = None if log is None else log.so_far(block.share), step.rows
+            if inputs.shuffle is not None:
+                begin, done = Position(turn, number, block.start, done), 0
+                *parts, step = _shuffled(step, begin, model.rows_per_block, inputs.shuffle)
+                yield from (part._replace(content=content) for part in parts)
             if log is not None and last:
-                step = step._replace(learned=_with_open_end(log.end(block.end), block, step.rows))
-            elif log is not None:
-                step = step._replace(content=log.so_far(block.share))
-            yield step
+                yield step._replace(learned=_with_open_end(log.end(block.end), block, all_rows))
+            else:
+                yield step._replace(content=content)
+
+
+def _shuffled(step: Step, begin: Position, size: int, seed: int) -> Iterator[Step]:
+    """A buffer of rows in a random order that depends on its place alone, as steps after those already learned."""
+    rows, n = step.rows, len(step.rows.y)
+    order = np.random.default_rng([seed, *begin[:3]]).permutation(n)
+    for start in range(begin.shuffled, max(n, 1), size):
+        part = rows.at(order[start : start + size])
+        if start == 0:  # where all that was rejected is told
+            part = replace(part, rejects=rows.rejects, lines=part.lines + rows.lines - n)
+        is_last = start + size >= n
+        yield step._replace(rows=part, position=step.position if is_last else begin._replace(shuffled=start + size))
 
 
 def _with_open_end(file: LearnedFile | None, block: RowBlock, rows: Rows) -> LearnedFile | None:

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+from sklearn.base import clone
 
 from onepass._typing import FloatArray
 from onepass.beliefs.cost import choose_covariance
@@ -37,6 +38,8 @@ __all__ = ["TabularModel"]
 
 _BLOCK = 2**23  # numbers in a block of rows
 _CONTEST = 256  # rows that two estimators learn at once
+_BUFFER = 2**14  # rows that are shuffled together
+_LONGEST_PASS = 25.0  # seconds of a slow core, of which a batch takes several
 _WORDS = 4096  # of a text, in which sparse rows have room; one that is longer takes more
 
 
@@ -76,8 +79,9 @@ class TabularModel:
         return model
 
     def __repr__(self) -> str:
-        answers = self.estimator.leader if isinstance(self.estimator, Contest) else self.estimator
-        return f"TabularModel(target={self.target.name!r}, model={type(answers).__name__}, n_rows={self.n_rows})"
+        return (
+            f"TabularModel(target={self.target.name!r}, model={type(self._answering).__name__}, n_rows={self.n_rows})"
+        )
 
     def _check_cost(self) -> None:
         """Refuse a model whose rows take so long that it is of no use."""
@@ -96,10 +100,25 @@ class TabularModel:
         return bool(getattr(self.estimator, "hidden_layer_sizes", ()))
 
     @property
+    def may_be_network(self) -> bool:
+        """Whether it is a network, or has one among the estimators that it chooses from."""
+        return self.is_network or isinstance(self.estimator, Contest)
+
+    @property
+    def n_passes(self) -> int:
+        """How often it went over its rows when it last learned all of them as a batch."""
+        return int(getattr(self._answering, "n_passes_", 1))
+
+    @property
     def rows_per_block(self) -> int:
         """Rows that are learned at once: fewer where a row takes long, and for many features, which take room."""
         # The same during a contest and after it, as a run that is resumed needs.
         return _CONTEST if isinstance(self.estimator, Contest) else self.cost.rows_to_learn(self._most_rows)
+
+    @property
+    def rows_per_buffer(self) -> int:
+        """Rows that are shuffled together: fewer for many features, which take room."""
+        return max(min(_BUFFER, _BLOCK // self._numbers_per_row), 64)
 
     @property
     def rows_per_prediction(self) -> int:
@@ -199,6 +218,29 @@ class TabularModel:
         elif len(rows.y):
             self._begin("partial_fit", rows)
         self._count(rows)
+
+    @property
+    def can_refine(self) -> bool:
+        """Whether all rows learned are few enough to be learned again as a batch; only networks gain by that."""
+        fits = self.n_rows <= self.rows_per_buffer and self.n_rows * self.cost.to_learn <= _LONGEST_PASS
+        return self.is_network and fits
+
+    def refine(self, rows: Rows) -> None:
+        """Learn all rows anew as a batch, see `onepass.BayesianMLPRegressor`: shuffled, and several times if it helps.
+
+        What was learned before is forgotten; which estimator answers is not decided anew.
+        """
+        refined = clone(self._answering).start(len(self.encoding.features), **self._classes)
+        refined.fit_encoded(rows.X, rows.y, **rows.options)
+        if isinstance(self.estimator, Contest):
+            self.estimator.replace_leader(refined)
+        else:
+            self.estimator = refined
+
+    @property
+    def _answering(self) -> Any:
+        """The estimator that predicts."""
+        return self.estimator.leader if isinstance(self.estimator, Contest) else self.estimator
 
     def predict_then_learn(self, rows: Rows) -> Any:
         """Predict every row just before learning it; None if there is no row."""

@@ -42,13 +42,16 @@ class RunStart:
     starts: tuple[int | None, ...]  # see Inputs
     rows: int  # that the model had learned
     rejected: int
+    shuffle: int | None = None  # see Inputs
 
     @classmethod
     def from_state(cls, state: Any) -> "RunStart":
         """Make the start that a file describes."""
         starts = tuple(None if row is None else as_tally(row, "starts") for row in state["starts"])
         base, replaced = (None if state[name] is None else str(state[name]) for name in ("base", "replaced"))
-        return cls(base, replaced, starts, as_tally(state["rows"], "rows"), as_tally(state["rejected"], "rejected"))
+        shuffle = state.get("shuffle")  # which files of earlier versions don't have
+        counts = as_tally(state["rows"], "rows"), as_tally(state["rejected"], "rejected")
+        return cls(base, replaced, starts, *counts, None if shuffle is None else as_tally(shuffle, "shuffle"))
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ class Progress:
         begun, content = notes.pop("begun", None), notes.pop("content", None)
         return cls(
             given,
-            Position(*(as_tally(place[name], name) for name in Position._fields)),
+            Position(**{name: as_tally(rows, name) for name, rows in {**Position()._asdict(), **place}.items()}),
             notes,
             None if begun is None else RunStart.from_state(begun),
             {as_tally(number, "number"): LearnedFile.from_state(file) for number, file in notes.pop("learned", ())},
@@ -103,9 +106,9 @@ class ResumedRun(NamedTuple):
     progress: Progress
 
     def goes_on_with(self, inputs: Inputs) -> Inputs:
-        """The input with the rows that the run leaves out."""
+        """The input with the rows that the run leaves out, in the order that it takes them in."""
         begun = self.progress.begun
-        return inputs if begun is None else replace(inputs, starts=begun.starts)
+        return inputs if begun is None else replace(inputs, starts=begun.starts, shuffle=begun.shuffle)
 
 
 class OtherSettingsError(StreamError):

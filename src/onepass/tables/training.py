@@ -7,7 +7,7 @@ brought up to date.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from onepass.files.checkpoint import to_bytes
@@ -20,6 +20,7 @@ from onepass.tables.model import TabularModel
 from onepass.tables.progress import Progress, RunStart, partial_path, save_progress
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.source import Source
+from onepass.tables.rows import Rows
 from onepass.tables.schema import left_out_words
 
 __all__ = ["CheckpointPolicy", "Interrupted", "TrainingRun", "train"]
@@ -48,13 +49,16 @@ class TrainingRun:
     """Of the run that is resumed."""
     watch: Watch | None = None
     """What learns the rows in the model's place when they come for the first time, to tell of some."""
+    refine: bool = False
+    """Whether to learn all rows again as a batch, if they are few: see `TabularModel.refine`."""
 
     def start(self) -> RunStart:
         """What the run starts from, or did before it was interrupted."""
         if self.progress is not None and self.progress.begun is not None:
             return self.progress.begun
-        model = self.model
-        return RunStart(self.base, self.target.version, self.inputs.starts, model.n_rows, model.n_rejected)
+        model, inputs = self.model, self.inputs
+        counts = model.n_rows, model.n_rejected
+        return RunStart(self.base, self.target.version, inputs.starts, *counts, inputs.shuffle)
 
 
 class Interrupted(Exception):  # noqa: N818 (it is no error)
@@ -121,6 +125,10 @@ def train(
             else f"there is no row to learn{left_out_words(run.sources)}"
         )
     accept()
+    if run.refine and model.can_refine:
+        checkpointer.save()  # refining starts from the rows alone, so an interrupted run can do it again
+        again = steps(model, replace(inputs, passes=1, shuffle=None), run.sources, log=log)
+        model.refine(Rows.joined([step.rows for step in again]))
     checkpointer.finish()
 
 

@@ -45,8 +45,9 @@ def test_it_is_learned_as_any_other_format(file: Path) -> None:
     write_parquet(file.with_suffix(".parquet"), ROWS)
     models = []
     for name in (file, file.with_suffix(".parquet")):
+        options = ["--target", "price", "--model", f"{name}.onepass", "--model-kind", "perceptron", "-q"]
         with pytest.raises(SystemExit) as end:
-            main(["fit", str(name), "--target", "price", "--model", f"{name}.onepass", "-q"])
+            main(["fit", str(name), *options])
         assert end.value.code == 0
         models.append(onepass.load(f"{name}.onepass"))
     assert models[0].n_rows == 900

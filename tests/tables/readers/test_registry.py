@@ -77,8 +77,9 @@ def test_a_new_format_is_read_by_its_content(pairs: Path) -> None:
 def test_a_new_format_is_learned_and_predicted_as_any_other(pairs: Path, tmp_path: Path) -> None:
     write_csv(tmp_path / "trips.csv", ROWS)
     for file, code in (("trips.pairs", 3), ("trips.csv", 0)):
+        options = ["--target", "price", "--model-kind", "perceptron", "--model", str(tmp_path / f"{file}.onepass")]
         with pytest.raises(SystemExit) as end:
-            main(["fit", str(tmp_path / file), "--target", "price", "--model", str(tmp_path / f"{file}.onepass"), "-q"])
+            main(["fit", str(tmp_path / file), *options, "-q"])
         assert end.value.code == code
     first, second = (onepass.load(tmp_path / f"{file}.onepass") for file in ("trips.pairs", "trips.csv"))
     assert (first.n_rows, first.n_rejected) == (800, 1)

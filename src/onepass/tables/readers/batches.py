@@ -127,6 +127,11 @@ class RowBlock:
     batches: tuple[RowBatch, ...]
 
     @property
+    def start(self) -> int:
+        """Rows of the file before this block."""
+        return self.batches[0].start
+
+    @property
     def end(self) -> int:
         """Rows of the file up to the end of this block."""
         return self.batches[-1].start + len(self.batches[-1])

@@ -12,7 +12,7 @@ import numpy as np
 from cython.cimports.libc.math import floor, pow, sqrt
 from cython.cimports.libc.string import memcpy
 from cython.cimports.onepass.engine.outliers import Trust
-from cython.cimports.onepass.engine.rows import forget_root, learn_row_root, scratch_size
+from cython.cimports.onepass.engine.rows import forget_root, learn_row_root, rescale_root, scratch_size
 from cython.cimports.onepass.engine.step import LearningState, score_row
 
 
@@ -38,8 +38,7 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
             prior = _prior_of(rule, record)
             _read(record, p, reweighs, state)
             if state.trust.is_alarmed():
-                _return_to_prior(record, p, prior, state)
-                state.begin_anew()
+                _answer_alarm(record, p, prior, state, cython.address(space[0]))
             noise = state.noise
             seen = learn_row_root(
                 cython.address(X[i, 0]),
@@ -139,6 +138,15 @@ def _write(record, p, reweighs, state):
     state.trust.write(behind)
 
 
+def _answer_alarm(record, p, prior, state, space):
+    """Change a key's belief before its next row, if the truth has jumped, or the scale of the weights."""
+    if state.trust.has_jumped():
+        _return_to_prior(record, p, prior, state)
+        state.begin_anew()
+    else:
+        rescale_root(p, prior, state.trust, record + HEAD, record + HEAD + p, True, space)
+
+
 def _return_to_prior(record, p, prior, state):
     """Give a key the covariance of its prior; where its targets have changed, also the mean, and a wider covariance.
 
@@ -147,7 +155,7 @@ def _return_to_prior(record, p, prior, state):
     """
     size: cython.Py_ssize_t = p * (p + 1) // 2
     memcpy(record + HEAD + p, prior + p, size * cython.sizeof(cython.double))
-    if state.trust.active:
+    if not state.trust.starts_over():
         return
     memcpy(record + HEAD, prior, p * cython.sizeof(cython.double))
     i: cython.Py_ssize_t
@@ -177,8 +185,7 @@ def _record_ahead(record, rows, p, reweighs, rule, state, later, space):
         return record
     memcpy(later, record, _end_of_belief(p) * cython.sizeof(cython.double))
     if alarmed:
-        _return_to_prior(later, p, prior, state)
-        state.begin_anew()
+        _answer_alarm(later, p, prior, state, space)
     if steps > 0.0:
         forget_root(p, pow(rule.keep, steps), rule.coupled, prior, later + HEAD, later + HEAD + p, True, space)
     return later

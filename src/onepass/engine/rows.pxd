@@ -1,4 +1,5 @@
 from onepass.engine.matches cimport CompiledLikelihood
+from onepass.engine.outliers cimport Trust
 from onepass.engine.step cimport LearningState
 from onepass.engine.switching cimport Switching
 
@@ -75,6 +76,10 @@ cdef (double, double) _share_by_precisions(
 cdef void reweigh_root(
     Py_ssize_t p, bint coupled, const double* prior, LearningState state, Real* mean, Real* root, bint packed, Real* space
 ) noexcept nogil
+cdef void rescale_root(
+    Py_ssize_t p, const double* prior, Trust trust, double* mean, double* root, bint packed, double* space
+) noexcept nogil
+cpdef void rescaled(const double[::1] prior, Trust trust, double[::1] mean, double[:, ::1] root)
 cdef Py_ssize_t _compare_root(
     Py_ssize_t p, bint coupled, const double* prior, const Real* mean, const Real* root, bint packed, double* memory
 ) noexcept nogil

@@ -818,13 +818,17 @@ class BayesianPerceptron(DriftChoice):
     def _answer_alarm(self, state: _State) -> None:
         """Return to the prior's covariance if too many rows in a row were distrusted: the truth has jumped.
 
-        Where no outliers are expected, too many rows were set aside: then nothing holds any more but the prior, which
-        is widened until it reaches targets of their size.
+        If that is not enough, or where no outliers are expected and too many rows were set aside, nothing holds any
+        more but the prior, which is widened until it reaches targets of their size. Without a jump, it is the scale of
+        the weights that moves.
         """
         trust = state.progress.trust
         if not trust.is_alarmed():
             return
-        if not trust.active:
+        if not trust.has_jumped():
+            state.belief.rescale(trust, state.prior)
+            return
+        if trust.starts_over():
             state.prior = state.prior.scaled(max(trust.far_square / _reach(state.prior), 1.0))
             state.belief.mean[...] = state.prior.mean
         state.belief.drift(1.0, state.prior)

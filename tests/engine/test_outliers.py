@@ -16,7 +16,7 @@ from onepass import BayesianNetwork, BayesianPerceptron
 from onepass._typing import FloatArray
 from onepass.activations import as_activation
 from onepass.engine.outliers import Trust
-from onepass.engine.step import LearningState, learn_scalar, learn_with_site, score_rows
+from onepass.engine.step import SITE_SIZE, LearningState, learn_scalar, learn_with_site, score_rows
 from onepass.engine.vector_matches import NoiseState
 from onepass.likelihoods import Bernoulli, Gaussian, Likelihood, MomentMatch, NegativeBinomial, Poisson
 from onepass.likelihoods.outputs import (
@@ -462,7 +462,7 @@ def test_shares_are_running_means_of_responsibilities() -> None:
 def test_a_site_with_outliers_is_what_a_row_contributed() -> None:
     compiled = Gaussian(0.3).compiled(as_activation("linear"), "adf")
     for y in (0.5, 4.0, 100.0):
-        state, site = LearningState(0.3, trust=Trust.start(0.05)), np.full(4, np.nan)
+        state, site = LearningState(0.3, trust=Trust.start(0.05)), np.full(SITE_SIZE, np.nan)
         score, information, _ = learn_with_site(compiled, state, 1.0, 2.0, 0.0, y, site)
         var = 1.0 / (1.0 / 2.0 + site[0])
         assert var == pytest.approx(2.0 - information * 4.0)

@@ -11,7 +11,7 @@ import cython
 import numpy as np
 from cython.cimports.libc.math import floor, pow, sqrt
 from cython.cimports.libc.string import memcpy
-from cython.cimports.onepass.engine.outliers import Trust
+from cython.cimports.onepass.engine.outliers import N_GUARD, Trust
 from cython.cimports.onepass.engine.rows import forget_root, learn_row_root, rescale_root, scratch_size
 from cython.cimports.onepass.engine.step import LearningState, score_row
 
@@ -29,7 +29,7 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
     learned: cython.Py_ssize_t = order.shape[0]
     space: cython.double[::1] = np.empty(scratch_size(rule, p))
     n_behind: cython.Py_ssize_t = records.shape[1] - _end_of_belief(p)
-    reweighs: cython.bint = n_behind >= N_REWEIGHED
+    reweighs: cython.bint = n_behind == N_REWEIGHED + N_GUARD
     state: LearningState = _state_of(noise_window, n_behind)
     with cython.nogil:
         for n in range(order.shape[0]):
@@ -86,7 +86,7 @@ def _end_of_belief(p):
 
 def _state_of(noise_window, n_behind):
     """A state to read records into, which have so many numbers behind their belief."""
-    n_trust = n_behind - N_REWEIGHED if n_behind >= N_REWEIGHED else n_behind
+    n_trust = N_GUARD if n_behind == N_REWEIGHED + N_GUARD else n_behind
     return LearningState(noise_window=noise_window, trust=Trust(np.ones(n_trust)))
 
 
@@ -219,7 +219,7 @@ def _project(X, y, slots, ahead, rule, records, prior):
     later: cython.double[::1] = np.empty(_end_of_belief(p))
     scratch: cython.double[::1] = np.empty(scratch_size(rule, p))
     n_behind: cython.Py_ssize_t = records.shape[1] - _end_of_belief(p)
-    reweighs: cython.bint = n_behind >= N_REWEIGHED
+    reweighs: cython.bint = n_behind == N_REWEIGHED + N_GUARD
     state: LearningState = _state_of(np.inf, n_behind)
     scores: cython.bint = y.shape[0] > 0
     with cython.nogil:

@@ -3,8 +3,8 @@ cimport cython
 cdef enum:
     N_WIDE = 5  # ways in which a number's noise may be larger
     N_WAYS = 6  # these, and that it is trusted
-    N_COUNTS = 9  # numbers of a `Trust` that add up over rows
-    N_TRUST = 16  # numbers of a `Trust`
+    N_COUNTS = 10  # numbers of a `Trust` that add up over rows
+    N_TRUST = 17  # numbers of a `Trust`
     N_GUARD = 4  # of one that expects no outliers
     SOON = 100  # rows after an alarm
 
@@ -23,7 +23,7 @@ cdef double far_log_density(double error, double var) noexcept nogil
 @cython.final
 cdef class Trust:
     cdef readonly bint active
-    cdef readonly double distrust, suspicion, calm, recent_share, scale_shift, n_far, far_square
+    cdef readonly double distrust, rows, suspicion, calm, recent_share, scale_shift, n_far, far_square
     cdef public bint learns_scale  # whether the scale of the weights is learned with the share of wrong labels
     cdef double counts[6]
     cdef double last[6]

@@ -33,22 +33,27 @@ from scipy.special import expit
 SCALES = (10.0, 1e2, 1e4, 1e6, 1e8)
 _DIVISION = (0.4, 0.2, 0.2, 0.1, 0.1)
 TRUST_SIZE, GUARD_SIZE = N_TRUST, N_GUARD  # numbers of a `Trust`, and of one that expects no outliers
-TRUST_CALM, TRUST_SIGNED = 10, (7, 13)  # which of them counts the rows since an alarm, and which may be negative
+TRUST_CALM, TRUST_SIGNED = 11, (7, 14)  # which of them counts the rows since an alarm, and which may be negative
 FAR = 30.0  # predicted standard deviations beyond which a number is set aside
-TRUST_COUNTS = N_COUNTS  # of which so many, the first, add up over rows
+# Of these, how many count rows by the way in which they came about, and how many, with those, add up over rows.
+TRUST_WAYS, TRUST_COUNTS = N_WAYS, N_COUNTS
 _START_WEIGHT = cython.declare(cython.double, 20.0)  # rows that the shares count as before the first
 _LEAST_LEFT = cython.declare(cython.double, 1e-6)  # share of a count that must be left when a row's is removed
-_LEAST_COUNT = 1e-3  # rows that each way counts as, at least, where counts of several models are added up
-_LIMIT = cython.declare(cython.double, 10.0)  # log odds of a jump that raise the alarm
+_LEAST_COUNT = 1e-3  # rows that a way counts as if what several models have added up to is less than none
+_LIMIT = cython.declare(cython.double, 10.5)  # log odds of a jump that raise the alarm
+# The log odds right after an alarm: if the next rows are distrusted too, the model soon starts over.
+_AFTER_ALARM = cython.declare(cython.double, 5.0)
 # Share of rows that are still trusted after a jump of the truth: of numbers, and of labels, classes and counts.
 _TRUSTED_AFTER_JUMP = cython.declare(cython.double, 0.1)
 _TRUSTED_BLANK_AFTER_JUMP = cython.declare(cython.double, 0.5)
 _LEAST_SHARE = cython.declare(cython.double, 0.02)  # that is expected of rows not to be trusted, however few there were
 # The most that is expected of them: if most numbers are not trusted, then it is the model that is wrong.
 _MOST_SHARE = cython.declare(cython.double, 0.5)
-# Rows over which the recent share of distrusted numbers is taken. From 2 to 45 % of outliers the test then raises about
-# one false alarm in 100,000 rows, also when their share changes, and one after a jump within 5 to 15 rows.
-_RECENT_ROWS = cython.declare(cython.double, 15.0)
+# Rows over which the recent share of distrusted numbers is taken: a tenth of those so far, but no fewer and no more than
+# these. From 2 to 40 % of outliers the test then raises two to six false alarms in a million rows, few more while their
+# share is not yet known, and one after a jump within 4 to 15 rows.
+_LEAST_RECENT = cython.declare(cython.double, 15.0)
+_MOST_RECENT = cython.declare(cython.double, 50.0)
 # Rows after the start, or an alarm, before labels, classes or counts may raise one: a young model may be wrong as often
 # as one whose truth has jumped.
 _PATIENCE = cython.declare(cython.double, 200.0)
@@ -101,6 +106,7 @@ class Trust:
     ----------
     active : whether outliers are expected
     distrust : probability that the last row was not to be trusted
+    rows : rows that were counted
     suspicion : log odds of a jump that the last rows have added to those before any
     calm : rows since the last alarm
     recent_share : share of the last rows that were not trusted
@@ -128,20 +134,23 @@ class Trust:
         if outliers == 0.0:
             return Trust()
         shares = np.array([1.0 - outliers, *(outliers * np.array(_DIVISION))])
-        return Trust.after([*(_START_WEIGHT * shares), 0.0, 0.0, 0.0])
+        return Trust.after(_START_WEIGHT * shares)
 
     @staticmethod
     def after(counts):
-        """Before the next row, if this is what rows have added up to: the first numbers of `to_array`.
+        """Before the next row, if so many were trusted, and so many by each way of not being so.
 
-        Where no outliers are expected, if so many were set aside.
+        After these may come what the rows have said about the share of wrong labels and the scale of the weights, and
+        their number, as in `to_array`. Where no outliers are expected, the number is that of the rows set aside.
         """
-        if len(counts) != N_COUNTS:
+        if len(counts) < N_WAYS:
             return Trust([*counts, 0.0, 0.0, 0.0])
-        ways = np.maximum(counts[:N_WAYS], _LEAST_COUNT)
-        known = _SCALE_INFORMATION + counts[N_COUNTS - 1]
-        recent = 1.0 - ways[0] / ways.sum()
-        return Trust([*ways, *counts[N_WAYS:], 0.0, INFINITY, 0.0, recent, 0.0, _SCALE_INFORMATION, known])
+        sums = np.zeros(N_COUNTS)
+        sums[: len(counts)] = counts
+        sums[:N_WAYS] = np.where(sums[:N_WAYS] < 0.0, _LEAST_COUNT, sums[:N_WAYS])
+        recent = 1.0 - sums[0] / sums[:N_WAYS].sum()
+        known = _SCALE_INFORMATION + sums[N_COUNTS - 2]
+        return Trust([*sums, 0.0, INFINITY, 0.0, recent, 0.0, _SCALE_INFORMATION, known])
 
     @property
     def shares(self):
@@ -226,7 +235,9 @@ class Trust:
         Numbers are compared with the recent share of distrusted ones: outliers that become more frequent are no jump,
         as long as most rows are still trusted.
         """
-        share = self.outlier_share() if self.blank else self.recent_share
+        share = self.outlier_share()
+        if not self.blank:
+            share = max(share, self.recent_share)
         share = min(max(share, _LEAST_SHARE), _MOST_SHARE)
         trusted = _TRUSTED_BLANK_AFTER_JUMP if self.blank else _TRUSTED_AFTER_JUMP
         ratio = self.last[0] * trusted / (1.0 - share) + self.distrust * (1.0 - trusted) / share
@@ -235,9 +246,11 @@ class Trust:
             known = log(self.far_square) if self.suspicion > 0.0 and self.far_square > 0.0 else last
             self.far_square = exp(known + _FAR_GAIN * (last - known))
         self.suspicion = max(self.suspicion + log(ratio), 0.0)
-        self.recent_share += (self.distrust - self.recent_share) / _RECENT_ROWS
+        rows = min(max(0.1 * self.weight(), _LEAST_RECENT), _MOST_RECENT)
+        self.recent_share += (self.distrust - self.recent_share) / rows
         self.calm += 1.0
-        if self.blank and min(self.calm, self.weight()) < _PATIENCE:
+        self.rows += 1.0
+        if self.blank and min(self.calm, self.rows) < _PATIENCE:
             self.suspicion = 0.0
 
     def count(self):
@@ -381,7 +394,7 @@ class Trust:
 
     def calm_down(self):
         """Begin anew after a jump."""
-        self.suspicion = 0.0
+        self.suspicion = 0.0 if self.starts_over() else _AFTER_ALARM
         self.calm = 0.0
         if self.active:
             self.recent_share = self.outlier_share()
@@ -415,13 +428,14 @@ class Trust:
         self.share_information = numbers[0]
         self.cross_information = numbers[1]
         self.scale_information = numbers[2]
-        self.suspicion = numbers[3]
-        self.calm = numbers[4]
-        self.far_square = numbers[5]
-        self.recent_share = numbers[6]
-        self.scale_shift = numbers[7]
-        self.prior_information = numbers[8]
-        self.last_information = numbers[9]
+        self.rows = numbers[3]
+        self.suspicion = numbers[4]
+        self.calm = numbers[5]
+        self.far_square = numbers[6]
+        self.recent_share = numbers[7]
+        self.scale_shift = numbers[8]
+        self.prior_information = numbers[9]
+        self.last_information = numbers[10]
 
     def write(self, numbers):
         """Write the numbers that `to_array` gives."""
@@ -438,13 +452,14 @@ class Trust:
         numbers[0] = self.share_information
         numbers[1] = self.cross_information
         numbers[2] = self.scale_information
-        numbers[3] = self.suspicion
-        numbers[4] = self.calm
-        numbers[5] = self.far_square
-        numbers[6] = self.recent_share
-        numbers[7] = self.scale_shift
-        numbers[8] = self.prior_information
-        numbers[9] = self.last_information
+        numbers[3] = self.rows
+        numbers[4] = self.suspicion
+        numbers[5] = self.calm
+        numbers[6] = self.far_square
+        numbers[7] = self.recent_share
+        numbers[8] = self.scale_shift
+        numbers[9] = self.prior_information
+        numbers[10] = self.last_information
 
     def copy(self):
         """Make an independent copy."""
@@ -453,7 +468,7 @@ class Trust:
     def to_array(self):
         """All numbers, as they stand in files.
 
-        Counts, the information about the share of wrong labels and the scale of the weights, suspicion, rows since an
+        Counts, the information about the share of wrong labels and the scale of the weights, rows, suspicion, rows since an
         alarm, the size of errors, the recent share, and what is known of the scale; where no outliers are expected, the
         rows set aside, suspicion, rows since an alarm as far as they count, and the size of errors.
         """

@@ -9,12 +9,14 @@ TRUST_CALM: int
 TRUST_SIGNED: tuple[int, ...]
 FAR: float
 TRUST_COUNTS: int
+TRUST_WAYS: int
 
 def jump_probability(suspicion: FloatArray) -> FloatArray: ...
 
 class Trust:
     active: bool
     distrust: float
+    rows: float
     suspicion: float
     calm: float
     recent_share: float

@@ -216,11 +216,15 @@ class LearningState:
         self.trust.calm_down()
 
     def start_over(self):
-        """Forget what was learned of the noise; it may be as large as the errors of the last rows that were far off."""
+        """Forget what was learned of the noise; it may be as large as the errors of the last rows that were far off.
+
+        Where rows are not re-weighed, the noise that weights are learned with is the cautious one; it is that large.
+        """
         self.largest = self.trust.far_square
         if self.noise_weight == 0.0:
             return
-        self.noise = exp(min(max(log(self.trust.far_square), _LOWEST), _HIGHEST))
+        caution = 0.0 if self.reference > 0.0 else _CAUTION * sqrt(2.0 / _START_WEIGHT)
+        self.noise = exp(min(max(log(self.trust.far_square) - caution, _LOWEST), _HIGHEST))
         self.noise_weight = _START_WEIGHT
         if self.reference > 0.0:
             self.squares = 0.0

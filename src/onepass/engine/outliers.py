@@ -12,10 +12,10 @@ labels that are often wrong. The two are learned together, as a Gaussian pair wi
 when the share moves, the *scale* of the weights moves with it, by what the rows so far say about the pair.
 
 Single rows are ignored in this way, but a jump of the truth would be ignored too, for ever. So `Trust` watches how fast
-distrusted rows come (Page's cumulative sum test), compared with their share among the last rows: soon after a jump it is
-alarmed, and the model returns to the covariance of its prior, from which a few rows lead to the new truth. If there is
-another alarm soon after, the new targets are beyond the reach of the prior, or of the noise: the model starts over in
-their units.
+distrusted rows come (Page's cumulative sum test), compared with their share among the last rows: soon after a jump it
+is alarmed, and the model returns to the covariance of its prior, from which a few rows lead to the new truth. If there
+is another alarm soon after, the new targets are beyond the reach of the prior, or of the noise: the model starts over
+in their units.
 
 Where no outliers are expected, one absurd target must still not ruin a model. There a number's density is Gaussian up
 to `FAR` predicted standard deviations and falls with the square of the distance beyond, so that the influence of a row
@@ -49,9 +49,9 @@ _TRUSTED_BLANK_AFTER_JUMP = cython.declare(cython.double, 0.5)
 _LEAST_SHARE = cython.declare(cython.double, 0.02)  # that is expected of rows not to be trusted, however few there were
 # The most that is expected of them: if most numbers are not trusted, then it is the model that is wrong.
 _MOST_SHARE = cython.declare(cython.double, 0.5)
-# Rows over which the recent share of distrusted numbers is taken: a tenth of those so far, but no fewer and no more than
-# these. From 2 to 40 % of outliers the test then raises two to six false alarms in a million rows, few more while their
-# share is not yet known, and one after a jump within 4 to 15 rows.
+# Rows over which the recent share of distrusted numbers is taken: a tenth of those so far, within these bounds. From 2
+# to 40 % of outliers the test then raises a few false alarms in a million rows, and one after a jump within 4 to 15
+# rows.
 _LEAST_RECENT = cython.declare(cython.double, 15.0)
 _MOST_RECENT = cython.declare(cython.double, 50.0)
 # Rows after the start, or an alarm, before labels, classes or counts may raise one: a young model may be wrong as often
@@ -381,7 +381,7 @@ class Trust:
         return self.suspicion > _LIMIT
 
     def is_alarmed(self):
-        """Whether the belief is to be changed before the next row: the truth has jumped, or the scale of the weights."""
+        """Whether the belief is to be changed before the next row: the truth or the scale of the weights has moved."""
         return self.has_jumped() or self.is_shifted()
 
     def starts_over(self):
@@ -468,9 +468,9 @@ class Trust:
     def to_array(self):
         """All numbers, as they stand in files.
 
-        Counts, the information about the share of wrong labels and the scale of the weights, rows, suspicion, rows since an
-        alarm, the size of errors, the recent share, and what is known of the scale; where no outliers are expected, the
-        rows set aside, suspicion, rows since an alarm as far as they count, and the size of errors.
+        Counts, the information about the share of wrong labels and the scale of the weights, rows, suspicion, rows
+        since an alarm, the size of errors, the recent share, and what is known of the scale; where no outliers are
+        expected, the rows set aside, suspicion, rows since an alarm as far as they count, and the size of errors.
         """
         numbers = np.empty(N_TRUST if self.active else N_GUARD)
         view: cython.double[::1] = numbers

@@ -23,6 +23,7 @@ class Trust:
     scale_shift: float
     n_far: float
     far_square: float
+    learns_scale: bool
     def __init__(self, numbers: Sequence[float] | FloatArray = ...) -> None: ...
     @staticmethod
     def start(outliers: float) -> Trust: ...

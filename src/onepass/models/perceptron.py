@@ -204,7 +204,8 @@ class BayesianPerceptron(DriftChoice):
         variance, an untrusted label may be flipped, and an untrusted count may be anything; each row is weighted by the
         probability that it can be trusted. Predictions are for targets that can be trusted. If many rows in succession
         are distrusted, the relation itself is taken to have changed: the belief returns to the prior's covariance and
-        learns the new relation within a few rows.
+        learns the new relation within a few rows. If the prior can't reach the new targets, the model starts over in
+        their units.
     forgetting : float
         In (0, 1]. Below 1 older rows count less, for weights that change: the weight of a row is ``forgetting`` to the
         power of its age. The prior always counts in full, so no direction becomes less certain than before the first

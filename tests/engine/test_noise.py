@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from onepass.activations import as_activation
-from onepass.engine.step import LearningState, learn_scalar, learn_with_site
+from onepass.engine.step import SITE_SIZE, LearningState, learn_scalar, learn_with_site
 from onepass.engine.vector_matches import GaussianOutputs, HeteroscedasticOutputs, NoiseState
 from onepass.likelihoods import Gaussian
 from tests.helpers import quadrature
@@ -42,7 +42,7 @@ def test_a_row_moves_the_log_noise_to_its_posterior(name: str, update: str, weig
 def test_a_row_learned_again_and_again_has_the_moments_of_its_joint_posterior(weight: float) -> None:
     """Alone, so that its cavity is the prior: of the output and of the log noise."""
     compiled = Gaussian(0.3).compiled(as_activation("linear"), "adf")
-    state, site = LearningState(0.3, weight), np.full(4, np.nan)
+    state, site = LearningState(0.3, weight), np.full(SITE_SIZE, np.nan)
     mean, var = MEAN, VAR
     for _ in range(60):
         score, _, ratio = learn_with_site(compiled, state, mean, var, 0.0, Y, site)

@@ -91,6 +91,10 @@ class Belief(Protocol):
         """Let rows count ``keep`` of what they did and the prior the rest: see `onepass.beliefs.forgetting`."""
         ...
 
+    def rescale(self, trust: Any, prior: Any) -> None:
+        """Move the scale of the weights as the share of wrong labels has moved: see `onepass.engine.outliers`."""
+        ...
+
     def drift(self, share: float, prior: Any) -> None:
         """Let the weights move by a share of the prior's variance: ``C <- (1 - share) C + share C0``."""
         ...

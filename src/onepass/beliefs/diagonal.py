@@ -9,6 +9,7 @@ from onepass._typing import FloatArray
 from onepass.beliefs.base import Natural, Projection
 from onepass.beliefs.forgetting import lowered, prior_gap
 from onepass.beliefs.rows import RowPlan, Rows
+from onepass.engine.outliers import Trust
 from onepass.engine.rows import rows_diagonal, rows_sparse
 from onepass.engine.step import LearningState
 
@@ -106,6 +107,16 @@ class DiagonalGaussian:
         ratio = self.variance * lowered(keep * towards + (1.0 - keep) * self.variance)  # new variance over the prior's
         self._mean += (1.0 - keep) * ratio * gap
         self.variance[:] = towards * ratio
+
+    def rescale(self, trust: Trust, prior: "DiagonalGaussian") -> None:
+        """Move the scale of the weights as the share of wrong labels has moved: see `onepass.engine.rows`."""
+        gap, precision = self._mean - prior.mean, lowered(prior.variance)
+        way = gap * (1.0 - np.minimum(self.variance * precision, 1.0))
+        information = float(gap**2 @ lowered(self.variance))
+        wider = max(trust.scale_var() - 1.0 / information, 0.0) if information > 0.0 else 0.0
+        self._mean += np.expm1(trust.scale_shift) * way
+        self.variance += wider * way**2
+        trust.finish_shift(float(gap**2 @ precision))
 
     def scaled(self, factor: float) -> Self:
         """Make the same belief with a covariance that is larger by a factor."""

@@ -13,7 +13,8 @@ from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import fade_root, fade_triangle, lowered, prior_gap
 from onepass.beliefs.rows import RowPlan, Rows
 from onepass.engine.blocks import CANCELLED, DIGITS_LOST, block_size, learn_block
-from onepass.engine.rows import DenseRowLearner, RowLearner, Wander, rows_dense, rows_root
+from onepass.engine.outliers import Trust
+from onepass.engine.rows import DenseRowLearner, RowLearner, Wander, rescaled, rows_dense, rows_root
 from onepass.engine.step import LearningState
 from onepass.engine.threads import threads_for
 
@@ -302,6 +303,17 @@ class FullGaussian:
         keep = state.reweigh(*self._all_rows(prior))
         if keep != 1.0:
             self.forget(keep, prior)
+
+    def rescale(self, trust: Trust, prior: "FullGaussian | DiagonalGaussian") -> None:
+        """Move the scale of the weights as the share of wrong labels has moved: see `onepass.engine.rows`."""
+        mean, root = self._mean.astype(np.float64), self.to_root().astype(np.float64)
+        rescaled(pack_root(prior), trust, mean, root)
+        self._mean[:] = mean
+        if self._dense is not None:
+            self._dense[...] = _squared(root)
+        else:
+            assert self._root is not None
+            self._root[...] = root
 
     def asked(self, state: LearningState, prior: "FullGaussian | DiagonalGaussian") -> LearningState:
         """A copy of the state after all rows were asked about their noise: see `onepass.engine.noise`."""

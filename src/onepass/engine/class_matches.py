@@ -513,8 +513,6 @@ class CategoricalOutputs(VectorLikelihood):
         log_z = self.match_logits(mean, cov, label, out)
         if state.trust.active:
             log_z = self.doubt_separate(log_z, target, state, out)
-            if state.trust.calm < 0.0:
-                self.match_logits(mean, cov, label, out)
         return log_z
 
     def match_separate_copies(self, mean, cov, target, state, out):

@@ -19,6 +19,9 @@ cdef Py_ssize_t _end_of_belief(Py_ssize_t p) noexcept nogil
 cdef LearningState _state_of(double noise_window, Py_ssize_t n_behind)
 cdef void _read(const double* record, Py_ssize_t p, bint reweighs, LearningState state) noexcept nogil
 cdef void _write(double* record, Py_ssize_t p, bint reweighs, LearningState state) noexcept nogil
+cdef void _answer_alarm(
+    double* record, Py_ssize_t p, const double* prior, LearningState state, double* space
+) noexcept nogil
 cdef void _return_to_prior(double* record, Py_ssize_t p, const double* prior, LearningState state) noexcept nogil
 cdef const double* _record_ahead(
     const double* record, long long rows, Py_ssize_t p, bint reweighs, RowRule rule, LearningState state, double* later,

@@ -12,8 +12,8 @@ import numpy as np
 from cython.cimports.libc.math import floor, pow, sqrt
 from cython.cimports.libc.string import memcpy
 from cython.cimports.onepass.engine.noise import Response
-from cython.cimports.onepass.engine.outliers import Trust
-from cython.cimports.onepass.engine.rows import forget_root, learn_row_root, scratch_size
+from cython.cimports.onepass.engine.outliers import N_GUARD, Trust
+from cython.cimports.onepass.engine.rows import forget_root, learn_row_root, rescale_root, scratch_size
 from cython.cimports.onepass.engine.step import LearningState, score_row
 
 
@@ -30,7 +30,7 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
     learned: cython.Py_ssize_t = order.shape[0]
     space: cython.double[::1] = np.empty(scratch_size(rule, p))
     n_behind: cython.Py_ssize_t = records.shape[1] - _end_of_belief(p)
-    reweighs: cython.bint = n_behind >= N_REWEIGHED
+    reweighs: cython.bint = n_behind == N_REWEIGHED + N_GUARD
     state: LearningState = _state_of(noise_window, n_behind)
     with cython.nogil:
         for n in range(order.shape[0]):
@@ -39,8 +39,7 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
             prior = _prior_of(rule, record)
             _read(record, p, reweighs, state)
             if state.trust.is_alarmed():
-                _return_to_prior(record, p, prior, state)
-                state.begin_anew()
+                _answer_alarm(record, p, prior, state, cython.address(space[0]))
             noise = state.noise
             seen = learn_row_root(
                 cython.address(X[i, 0]),
@@ -88,7 +87,7 @@ def _end_of_belief(p):
 
 def _state_of(noise_window, n_behind):
     """A state to read records into, which have so many numbers behind their belief."""
-    n_trust = n_behind - N_REWEIGHED if n_behind >= N_REWEIGHED else n_behind
+    n_trust = N_GUARD if n_behind == N_REWEIGHED + N_GUARD else n_behind
     return LearningState(noise_window=noise_window, trust=Trust(np.ones(n_trust)))
 
 
@@ -140,6 +139,15 @@ def _write(record, p, reweighs, state):
     state.trust.write(behind)
 
 
+def _answer_alarm(record, p, prior, state, space):
+    """Change a key's belief before its next row, if the truth has jumped, or the scale of the weights."""
+    if state.trust.has_jumped():
+        _return_to_prior(record, p, prior, state)
+        state.begin_anew()
+    else:
+        rescale_root(p, prior, state.trust, record + HEAD, record + HEAD + p, True, space)
+
+
 def _return_to_prior(record, p, prior, state):
     """Give a key the covariance of its prior; where its targets have changed, also the mean, and a wider covariance.
 
@@ -148,7 +156,7 @@ def _return_to_prior(record, p, prior, state):
     """
     size: cython.Py_ssize_t = p * (p + 1) // 2
     memcpy(record + HEAD + p, prior + p, size * cython.sizeof(cython.double))
-    if state.trust.active:
+    if not state.trust.starts_over():
         return
     memcpy(record + HEAD, prior, p * cython.sizeof(cython.double))
     i: cython.Py_ssize_t
@@ -178,8 +186,7 @@ def _record_ahead(record, rows, p, reweighs, rule, state, later, space):
         return record
     memcpy(later, record, _end_of_belief(p) * cython.sizeof(cython.double))
     if alarmed:
-        _return_to_prior(later, p, prior, state)
-        state.begin_anew()
+        _answer_alarm(later, p, prior, state, space)
     if steps > 0.0:
         forget_root(p, pow(rule.keep, steps), rule.coupled, prior, later + HEAD, later + HEAD + p, True, space)
     return later
@@ -213,7 +220,7 @@ def _project(X, y, slots, ahead, rule, records, prior):
     later: cython.double[::1] = np.empty(_end_of_belief(p))
     scratch: cython.double[::1] = np.empty(scratch_size(rule, p))
     n_behind: cython.Py_ssize_t = records.shape[1] - _end_of_belief(p)
-    reweighs: cython.bint = n_behind >= N_REWEIGHED
+    reweighs: cython.bint = n_behind == N_REWEIGHED + N_GUARD
     state: LearningState = _state_of(np.inf, n_behind)
     scores: cython.bint = y.shape[0] > 0
     response: Response

@@ -1,5 +1,5 @@
 from onepass.engine.moments cimport CompiledActivation, PiecewiseMoments
-from onepass.engine.outliers cimport Trust
+from onepass.engine.outliers cimport Coupling, Trust
 
 cdef struct Match:
     double log_z
@@ -11,6 +11,8 @@ cdef struct Doubt:
     Match match
     bint blank
     double shares[6]  # that the target is trusted, and each way in which it is not
+    bint has_coupling  # whether the share of wrong targets is learned together with the scale of the weights
+    Coupling coupling
 
 cdef class CompiledLikelihood:
     cdef CompiledActivation activation

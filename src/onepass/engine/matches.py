@@ -16,7 +16,7 @@ which it is not to be trusted. With each one's share ``r`` in the mixture's dens
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import INFINITY, NAN, exp, expm1, fabs, floor, lgamma, log, log1p, sqrt
+from cython.cimports.libc.math import INFINITY, NAN, exp, expm1, fabs, floor, isfinite, lgamma, log, log1p, sqrt
 from cython.cimports.onepass.engine.moments import (
     N_PROBITS,
     PROBIT_SCALES,
@@ -125,6 +125,7 @@ def blank_doubt(usual, var, log_blank, wrong_share, wrong_given_blank):
     for i in range(N_WAYS):
         doubt.shares[i] = 0.0
     doubt.blank = True
+    doubt.has_coupling = False
     doubt.shares[0] = 1.0 - wrong
     doubt.shares[1] = wrong
     doubt.match = Match(log_z, 0.0, 0.0, 1.0)
@@ -144,8 +145,22 @@ class LabelLikelihood(CompiledLikelihood):
         return y == 0.0 or y == 1.0
 
     def doubt(self, usual, mean, var, y, noise, trust):
-        """Either label is as probable."""
-        return blank_doubt(usual, var, _LOG_HALF, trust.outlier_share(), 0.5)
+        """Either label is as probable; the share of wrong ones and the scale of the weights are confounded."""
+        wrong_share = trust.outlier_share()
+        doubt = blank_doubt(usual, var, _LOG_HALF, wrong_share, 0.5)
+        # The probability of the label is e + (1 - 2e) f, and f = Z its probability if it is right.
+        e = min(wrong_share, 0.5 * _MOST_BLANK)
+        f = exp(min(usual.log_z, 0.0))
+        p = exp(doubt.match.log_z)
+        std = sqrt(p * (e - (1.0 - 2.0 * e) * expm1(min(usual.log_z, 0.0))))
+        scale_slope = (1.0 - 2.0 * e) * f * usual.score * mean
+        if isfinite(scale_slope):
+            doubt.has_coupling = True
+            doubt.coupling.share_score = (1.0 - 2.0 * f) / p
+            doubt.coupling.scale_score = scale_slope / p
+            doubt.coupling.share_root = (1.0 - 2.0 * f) / std
+            doubt.coupling.scale_root = scale_slope / std
+        return doubt
 
 
 class NoiseLikelihood(CompiledLikelihood):
@@ -171,6 +186,7 @@ class NoiseLikelihood(CompiledLikelihood):
         matches[N_WIDE].log_z -= log_rarity(log(noises[N_WIDE - 1]) - log(max(noise, _TINY)))
         matches[0] = usual
         doubt.blank = False
+        doubt.has_coupling = False
         top = -INFINITY
         for k in range(N_WAYS):
             if trust.counts[k] > 0.0:

@@ -2,11 +2,20 @@
 
 A target is trusted or not. A trusted one is as the likelihood says. One that is not says little: a number has far more
 noise, a label or class may be any, a count too. `Trust` counts how often each was the case, as the matches of
-`onepass.engine.matches` and `onepass.engine.vector_matches` find it, so that shares are learned and not guessed.
+`onepass.engine.matches` and `onepass.engine.vector_matches` find it, so that shares are learned and not guessed. What
+is known of the shares is a Dirichlet density. Given a row it becomes a mixture of such densities, one for each way; the
+one with the same mean, and the same variance of the share of trusted rows, replaces it. So a row that leaves open in
+which way it came about counts as less than one row, and the shares stay free to move.
+
+The share of wrong labels and the scale of the weights are confounded: labels of small weights are uncertain, and so are
+labels that are often wrong. The two are learned together, as a Gaussian pair with the Fisher information of each row:
+when the share moves, the *scale* of the weights moves with it, by what the rows so far say about the pair.
 
 Single rows are ignored in this way, but a jump of the truth would be ignored too, for ever. So `Trust` watches how fast
-distrusted rows come (Page's cumulative sum test): soon after a jump it is alarmed, and the model returns to the
-covariance of its prior, from which a few rows lead to the new truth.
+distrusted rows come (Page's cumulative sum test), compared with their share among the last rows: soon after a jump it
+is alarmed, and the model returns to the covariance of its prior, from which a few rows lead to the new truth. If there
+is another alarm soon after, the new targets are beyond the reach of the prior, or of the noise: the model starts over
+in their units.
 
 Where no outliers are expected, one absurd target must still not ruin a model. There a number's density is Gaussian up
 to `FAR` predicted standard deviations and falls with the square of the distance beyond, so that the influence of a row
@@ -24,41 +33,47 @@ from scipy.special import expit
 SCALES = (10.0, 1e2, 1e4, 1e6, 1e8)
 _DIVISION = (0.4, 0.2, 0.2, 0.1, 0.1)
 TRUST_SIZE, GUARD_SIZE = N_TRUST, N_GUARD  # numbers of a `Trust`, and of one that expects no outliers
+TRUST_CALM, TRUST_SIGNED = 11, (7, 14)  # which of them counts the rows since an alarm, and which may be negative
 FAR = 30.0  # predicted standard deviations beyond which a number is set aside
-TRUST_COUNTS = N_WAYS  # of which so many are counts
-_START_WEIGHT = 20.0  # rows that the shares count as before the first
-# The shares after a jump of the truth, of unknown size: of numbers, and of labels, classes and counts.
-_AFTER_JUMP = ((0.1, 0.35, 0.25, 0.2, 0.05, 0.05), (0.5, 0.5, 0.0, 0.0, 0.0, 0.0))
-_LEAST_SHARE = 0.02  # that is expected of rows not to be trusted, however few there were
-_LIMIT = cython.declare(cython.double, 10.0)  # log odds of a jump that raise the alarm
-# So many times more probable after a jump than without one is a number that is not trusted, at least, while most are:
-# rows after a jump are counted too, and soon there would seem to be so many outliers that more are no surprise.
-_LEAST_RATIO = cython.declare(cython.double, 3.0)
-_MOST = cython.declare(cython.double, 0.62)
+# Of these, how many count rows by the way in which they came about, and how many, with those, add up over rows.
+TRUST_WAYS, TRUST_COUNTS = N_WAYS, N_COUNTS
+_START_WEIGHT = cython.declare(cython.double, 20.0)  # rows that the shares count as before the first
+_LEAST_LEFT = cython.declare(cython.double, 1e-6)  # share of a count that must be left when a row's is removed
+_LEAST_COUNT = 1e-3  # rows that a way counts as if what several models have added up to is less than none
+_LIMIT = cython.declare(cython.double, 10.5)  # log odds of a jump that raise the alarm
+# The log odds right after an alarm: if the next rows are distrusted too, the model soon starts over.
+_AFTER_ALARM = cython.declare(cython.double, 5.0)
+# Share of rows that are still trusted after a jump of the truth: of numbers, and of labels, classes and counts.
+_TRUSTED_AFTER_JUMP = cython.declare(cython.double, 0.1)
+_TRUSTED_BLANK_AFTER_JUMP = cython.declare(cython.double, 0.5)
+_LEAST_SHARE = cython.declare(cython.double, 0.02)  # that is expected of rows not to be trusted, however few there were
+# The most that is expected of them: if most numbers are not trusted, then it is the model that is wrong.
+_MOST_SHARE = cython.declare(cython.double, 0.5)
+# Rows over which the recent share of distrusted numbers is taken: a tenth of those so far, within these bounds. From 2
+# to 40 % of outliers the test then raises a few false alarms in a million rows, and one after a jump within 4 to 15
+# rows.
+_LEAST_RECENT = cython.declare(cython.double, 15.0)
+_MOST_RECENT = cython.declare(cython.double, 50.0)
 # Rows after the start, or an alarm, before labels, classes or counts may raise one: a young model may be wrong as often
 # as one whose truth has jumped.
 _PATIENCE = cython.declare(cython.double, 200.0)
+_MOST_WRONG = cython.declare(cython.double, 0.45)  # of the labels: if half of them are, they say nothing
+# Information about the log of the scale of the weights before the first row; its linearisation holds where it is known.
+_SCALE_INFORMATION = cython.declare(cython.double, 5.0)
+_MOST_CORRELATION = cython.declare(cython.double, 0.99)  # squared, of share and scale
+# The weights are rescaled when their log scale has moved by so many of its standard deviations, or when so many times
+# more is known about it than the last time.
+_SHIFT_STDS = cython.declare(cython.double, 0.1)
+_SHIFT_GROWN = cython.declare(cython.double, 1.2)
+_FAR_GAIN = cython.declare(cython.double, 0.25)  # of the last row in the mean log square of errors that are distrusted
 _FAR = cython.declare(cython.double, FAR)
 _FAR_LATELY = cython.declare(cython.double, 10.0)  # times the largest error so far, which a far one exceeds as well
 _FIRST_JUDGED = cython.declare(cython.double, 30.0)  # rows before it is known what is far
 _MOST_IN_A_ROW = cython.declare(cython.double, 12.0)  # rows that are set aside before the model starts over
 _LOG_2PI = cython.declare(cython.double, 1.8378770664093453)
-_GRACE = cython.declare(cython.double, 5.0)  # rows that are learned as if they were trusted
 NOISE_SCALES = cython.declare(cython.double[5])
-_LEAST = cython.declare(cython.double[6])
-_JUMPED = cython.declare(cython.double[12])  # those of numbers, then the others
-
-
-def _fill():
-    for i, scale in enumerate(SCALES):
-        NOISE_SCALES[i] = scale
-        _LEAST[i + 1] = _LEAST_SHARE * _DIVISION[i]
-    for kind in range(2):
-        for i in range(N_WAYS):
-            _JUMPED[kind * N_WAYS + i] = _AFTER_JUMP[kind][i]
-
-
-_fill()
+for _i, _scale in enumerate(SCALES):
+    NOISE_SCALES[_i] = _scale
 
 
 def log_rarity(log_scale):
@@ -91,16 +106,21 @@ class Trust:
     ----------
     active : whether outliers are expected
     distrust : probability that the last row was not to be trusted
-    noise_scale : times the noise that was expected, how large that of the last row was, most probably
+    rows : rows that were counted
+    suspicion : log odds of a jump that the last rows have added to those before any
+    calm : rows since the last alarm
+    recent_share : share of the last rows that were not trusted
+    scale_shift : by how much the log scale of the weights is still to be moved
     n_far : rows that were set aside
-    far_square : geometric mean of the squared errors of those that were set aside last, in succession
+    far_square : geometric mean of the squared errors of those that were set aside, or distrusted, last
     """
 
     def __init__(self, numbers=()):
         given = np.array(numbers, dtype=np.float64)
         self.active = given.size == N_TRUST
         self.distrust, self.blank = 0.0, False
-        self.n_far, self.far_square, self.noise_scale = 0.0, 0.0, 1.0
+        self.n_far, self.far_square, self.square = 0.0, 0.0, 0.0
+        self.learns_scale, self.has_coupling = True, False
         i: cython.Py_ssize_t
         for i in range(N_WAYS):
             self.last[i] = 0.0
@@ -120,9 +140,17 @@ class Trust:
     def after(counts):
         """Before the next row, if so many were trusted, and so many by each way of not being so.
 
-        Where no outliers are expected, if so many were set aside.
+        After these may come what the rows have said about the share of wrong labels and the scale of the weights, and
+        their number, as in `to_array`. Where no outliers are expected, the number is that of the rows set aside.
         """
-        return Trust([*counts, 0.0, INFINITY, 1.0] if len(counts) == N_WAYS else [*counts, 0.0, 0.0, 0.0])
+        if len(counts) < N_WAYS:
+            return Trust([*counts, 0.0, 0.0, 0.0])
+        sums = np.zeros(N_COUNTS)
+        sums[: len(counts)] = counts
+        sums[:N_WAYS] = np.where(sums[:N_WAYS] < 0.0, _LEAST_COUNT, sums[:N_WAYS])
+        recent = 1.0 - sums[0] / sums[:N_WAYS].sum()
+        known = _SCALE_INFORMATION + sums[N_COUNTS - 2]
+        return Trust([*sums, 0.0, INFINITY, 0.0, recent, 0.0, _SCALE_INFORMATION, known])
 
     @property
     def shares(self):
@@ -142,13 +170,23 @@ class Trust:
         """Share of rows that were not trusted."""
         return 1.0 - self.counts[0] / self.weight()
 
-    def note(self, shares, blank):
-        """Keep how probable each way is for a row; whether one that is not trusted says nothing, or has more noise."""
+    def note(self, shares, blank, square):
+        """Keep how probable each way is for a row, whether one that is not trusted says nothing, and a squared error.
+
+        The error is that of a number, of which one that is not trusted has more noise.
+        """
         i: cython.Py_ssize_t
         for i in range(N_WAYS):
             self.last[i] = shares[i]
         self.distrust = 1.0 - shares[0]
         self.blank = blank
+        self.square = square
+        self.has_coupling = False
+
+    def note_coupling(self, coupling):
+        """Keep what a label says about the share of wrong ones and the scale of the weights."""
+        self.coupling = coupling
+        self.has_coupling = True
 
     def judges(self):
         """Whether it is known by now what is far, where no outliers are expected."""
@@ -185,28 +223,146 @@ class Trust:
         if not self.active:
             self.count_far()
             return
-        if self.calm < 0.0:
-            self.calm += 1.0
-            return
-        i: cython.Py_ssize_t
-        total = self.weight()
-        jumped = cython.address(_JUMPED[N_WAYS if self.blank else 0])
-        # The row's density if the truth has jumped over that if it has not.
-        least = 0.0 if self.blank or self.counts[0] < _MOST * total else _LEAST_RATIO
-        ratio = 0.0
-        for i in range(N_WAYS):
-            times = jumped[i] / max(self.counts[i] / total, _LEAST[i])
-            ratio += self.last[i] * (times if i == 0 else max(times, least))
-            self.counts[i] += self.last[i]
+        self.watch()
+        if self.has_coupling and self.learns_scale:
+            self.count_with_scale()
+        else:
+            self.count()
+
+    def watch(self):
+        """Add the log odds of a jump of the truth that the row has: its density after one over that without.
+
+        Numbers are compared with the recent share of distrusted ones: outliers that become more frequent are no jump,
+        as long as most rows are still trusted.
+        """
+        share = self.outlier_share()
+        if not self.blank:
+            share = max(share, self.recent_share)
+        share = min(max(share, _LEAST_SHARE), _MOST_SHARE)
+        trusted = _TRUSTED_BLANK_AFTER_JUMP if self.blank else _TRUSTED_AFTER_JUMP
+        ratio = self.last[0] * trusted / (1.0 - share) + self.distrust * (1.0 - trusted) / share
+        if self.distrust > 0.5 and self.square > 0.0:
+            last = log(self.square)
+            known = log(self.far_square) if self.suspicion > 0.0 and self.far_square > 0.0 else last
+            self.far_square = exp(known + _FAR_GAIN * (last - known))
         self.suspicion = max(self.suspicion + log(ratio), 0.0)
+        rows = min(max(0.1 * self.weight(), _LEAST_RECENT), _MOST_RECENT)
+        self.recent_share += (self.distrust - self.recent_share) / rows
         self.calm += 1.0
-        if self.blank and min(self.calm, total) < _PATIENCE:
+        self.rows += 1.0
+        if self.blank and min(self.calm, self.rows) < _PATIENCE:
             self.suspicion = 0.0
-        best: cython.Py_ssize_t = 0
+
+    def count(self):
+        """Match the Dirichlet density of the shares to the mixture that it is after the row.
+
+        With ``a`` rows trusted, ``b`` not, and a probability ``r`` that this one is, the share of trusted rows has the
+        densities ``Beta(a + 1, b)`` and ``Beta(a, b + 1)`` with these probabilities; ``n`` then follows from its
+        variance.
+        """
+        i: cython.Py_ssize_t
+        n = self.weight()
+        a = self.counts[0]
+        b = n - a
+        r = self.last[0]
+        own = (a + r) * (b + 1.0 - r) * (n + 2.0)
+        after = own / (r * (a + 1.0) * b + (1.0 - r) * a * (b + 1.0) + r * (1.0 - r) * (n + 2.0)) - 1.0
         for i in range(N_WAYS):
-            if self.last[i] > self.last[best]:
-                best = i
-        self.noise_scale = 1.0 if best == 0 else NOISE_SCALES[best - 1]
+            self.counts[i] = (self.counts[i] + self.last[i]) / (n + 1.0) * after
+
+    def remove_counts(self, site):
+        """Remove what a row has added to the counts, if something is left of each; whether that was done."""
+        i: cython.Py_ssize_t
+        for i in range(N_WAYS):
+            if not self.counts[i] - site[i] >= _LEAST_LEFT * self.counts[i]:
+                return False
+        for i in range(N_WAYS):
+            self.counts[i] -= site[i]
+        return True
+
+    def add_counts(self, site):
+        """Add what a row has added before."""
+        i: cython.Py_ssize_t
+        for i in range(N_WAYS):
+            self.counts[i] += site[i]
+
+    def add_to(self, site):
+        """Add the counts to a row's site."""
+        i: cython.Py_ssize_t
+        for i in range(N_WAYS):
+            site[i] += self.counts[i]
+
+    def replace_counts(self, shares, share_of_way, site):
+        """Count a row again instead of what it has added before, and keep in its site what it adds now.
+
+        The site goes a share of the way from what it was to that.
+        """
+        i: cython.Py_ssize_t
+        before: cython.double[N_WAYS]
+        for i in range(N_WAYS):
+            self.counts[i] -= site[i]
+            before[i] = self.counts[i]
+            self.last[i] = shares[i]
+        self.count()
+        for i in range(N_WAYS):
+            site[i] += share_of_way * (self.counts[i] - before[i] - site[i])
+            self.counts[i] = before[i] + site[i]
+
+    def count_with_scale(self):
+        """Learn the share of wrong labels together with the scale of the weights.
+
+        In the Gaussian pair of the share and the log scale, the share moves by its score, less what of it the scale
+        explains, and the scale with it. What is known of the share is what the scale leaves open of the information of
+        all rows; as a number of rows that is its inverse variance times ``share (1 - share)``.
+        """
+        row = self.coupling
+        share = self.outlier_share()
+        explained = self.correlation()
+        self.share_information += row.share_root * row.share_root
+        self.cross_information += row.share_root * row.scale_root
+        self.scale_information += row.scale_root * row.scale_root
+        left = 1.0 - self.correlation()
+        rows = (self.weight() - _START_WEIGHT) * left / (1.0 - explained)
+        rows += share * (1.0 - share) * row.share_root * row.share_root * left
+        rows = _START_WEIGHT + max(rows, 0.0)
+        slope = self.scale_slope()
+        move = share * (1.0 - share) / (rows + 1.0) * (row.share_score + slope * row.scale_score)
+        after = min(share + min(max(move, -0.5 * share), 0.5 * (1.0 - share)), _MOST_WRONG)
+        self.scale_shift += slope * (after - share)
+        self.counts[0] = rows * (1.0 - after)
+        self.counts[1] = rows * after
+        i: cython.Py_ssize_t
+        for i in range(2, N_WAYS):
+            self.counts[i] = 0.0
+
+    def correlation(self):
+        """The squared correlation of the share of wrong labels and the log scale of the weights."""
+        both = self.share_information * (self.scale_information + self.prior_information)
+        return min(self.cross_information * self.cross_information / both, _MOST_CORRELATION) if both > 0.0 else 0.0
+
+    def scale_slope(self):
+        """By how much the log scale moves as the share of wrong labels does."""
+        return max(-self.cross_information / (self.scale_information + self.prior_information), 0.0)
+
+    def scale_var(self):
+        """Variance of the log scale of the weights if the share of wrong labels is not known."""
+        slope = self.scale_slope()
+        share = self.outlier_share()
+        own = 1.0 / (self.scale_information + self.prior_information)
+        return own + slope * slope * share * (1.0 - share) / (self.weight() + 1.0)
+
+    def is_shifted(self):
+        """Whether the weights are to be rescaled before the next row."""
+        known = self.scale_information + self.prior_information
+        if not self.active or known == _SCALE_INFORMATION:
+            return False
+        return fabs(self.scale_shift) > _SHIFT_STDS / sqrt(known) or known > _SHIFT_GROWN * self.last_information
+
+    def finish_shift(self, prior_information):
+        """Go on after the weights were rescaled; so much their prior says about their log scale now."""
+        self.scale_shift = 0.0
+        self.prior_information = _SCALE_INFORMATION + prior_information
+        self.last_information = self.scale_information + self.prior_information
 
     def count_far(self):
         """Count the row that was noted, if it was set aside."""
@@ -220,20 +376,32 @@ class Trust:
             self.suspicion = max(self.suspicion - (1.0 + 1e-9) * _LIMIT / _MOST_IN_A_ROW, 0.0)
             self.calm = min(self.calm + 1.0, _FIRST_JUDGED)
 
-    def is_alarmed(self):
-        """Whether the truth has jumped, as far as can be told."""
+    def has_jumped(self):
+        """Whether the truth has jumped, by what is known so far."""
         return self.suspicion > _LIMIT
 
-    def calm_down(self):
-        """Begin anew after an alarm; return how many rows there were since the one before.
+    def is_alarmed(self):
+        """Whether the belief is to be changed before the next row: the truth or the scale of the weights has moved."""
+        return self.has_jumped() or self.is_shifted()
 
-        If there were few, the new truth may be beyond the prior's reach: then the next rows are learned as if they were
-        trusted, for which ``calm`` counts from below 0.
+    def starts_over(self):
+        """Whether nothing of what was learned before a jump is kept.
+
+        That is so if there was another alarm shortly before, or where no outliers are expected: the new targets are
+        beyond the reach of the prior, or the noise has changed.
         """
-        rows = self.calm
-        self.suspicion = 0.0
-        self.calm = -_GRACE if self.active and rows < SOON else 0.0
-        return rows
+        return not self.active or self.calm < SOON
+
+    def calm_down(self):
+        """Begin anew after a jump."""
+        self.suspicion = 0.0 if self.starts_over() else _AFTER_ALARM
+        self.calm = 0.0
+        if self.active:
+            self.recent_share = self.outlier_share()
+            self.share_information = 0.0
+            self.cross_information = 0.0
+            self.scale_information = 0.0
+            self.finish_shift(0.0)
 
     def far_off(self):
         """Probability that the last row's noise was more than 100 times the usual one, ten deviations and more."""
@@ -241,14 +409,9 @@ class Trust:
 
     def assign(self, other):
         """Take over another's numbers."""
-        i: cython.Py_ssize_t
-        for i in range(N_WAYS):
-            self.counts[i] = other.counts[i]
-        self.suspicion = other.suspicion
-        self.calm = other.calm
-        self.noise_scale = other.noise_scale
-        self.n_far = other.n_far
-        self.far_square = other.far_square
+        numbers: cython.double[N_TRUST]
+        other.write(numbers)
+        self.read(numbers)
 
     def read(self, numbers):
         """Take over the numbers that `write` wrote."""
@@ -261,9 +424,18 @@ class Trust:
         i: cython.Py_ssize_t
         for i in range(N_WAYS):
             self.counts[i] = numbers[i]
-        self.suspicion = numbers[N_WAYS]
-        self.calm = numbers[N_WAYS + 1]
-        self.noise_scale = numbers[N_WAYS + 2]
+        numbers += N_WAYS
+        self.share_information = numbers[0]
+        self.cross_information = numbers[1]
+        self.scale_information = numbers[2]
+        self.rows = numbers[3]
+        self.suspicion = numbers[4]
+        self.calm = numbers[5]
+        self.far_square = numbers[6]
+        self.recent_share = numbers[7]
+        self.scale_shift = numbers[8]
+        self.prior_information = numbers[9]
+        self.last_information = numbers[10]
 
     def write(self, numbers):
         """Write the numbers that `to_array` gives."""
@@ -276,9 +448,18 @@ class Trust:
         i: cython.Py_ssize_t
         for i in range(N_WAYS):
             numbers[i] = self.counts[i]
-        numbers[N_WAYS] = self.suspicion
-        numbers[N_WAYS + 1] = self.calm
-        numbers[N_WAYS + 2] = self.noise_scale
+        numbers += N_WAYS
+        numbers[0] = self.share_information
+        numbers[1] = self.cross_information
+        numbers[2] = self.scale_information
+        numbers[3] = self.rows
+        numbers[4] = self.suspicion
+        numbers[5] = self.calm
+        numbers[6] = self.far_square
+        numbers[7] = self.recent_share
+        numbers[8] = self.scale_shift
+        numbers[9] = self.prior_information
+        numbers[10] = self.last_information
 
     def copy(self):
         """Make an independent copy."""
@@ -287,8 +468,9 @@ class Trust:
     def to_array(self):
         """All numbers, as they stand in files.
 
-        Counts, suspicion, rows since an alarm, and times the noise of the last row; where no outliers are expected,
-        the rows set aside, suspicion, rows since an alarm as far as they count, and the size of errors.
+        Counts, the information about the share of wrong labels and the scale of the weights, rows, suspicion, rows
+        since an alarm, the size of errors, the recent share, and what is known of the scale; where no outliers are
+        expected, the rows set aside, suspicion, rows since an alarm as far as they count, and the size of errors.
         """
         numbers = np.empty(N_TRUST if self.active else N_GUARD)
         view: cython.double[::1] = numbers

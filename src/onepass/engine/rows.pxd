@@ -1,5 +1,6 @@
 from onepass.engine.matches cimport CompiledLikelihood
 from onepass.engine.noise cimport AllRows, Response
+from onepass.engine.outliers cimport Trust
 from onepass.engine.step cimport LearningState
 from onepass.engine.switching cimport Switching
 
@@ -77,6 +78,10 @@ cdef void respond_root(
 cdef void reweigh_root(
     Py_ssize_t p, bint coupled, const double* prior, LearningState state, Real* mean, Real* root, bint packed, Real* space
 ) noexcept nogil
+cdef void rescale_root(
+    Py_ssize_t p, const double* prior, Trust trust, double* mean, double* root, bint packed, double* space
+) noexcept nogil
+cpdef void rescaled(const double[::1] prior, Trust trust, double[::1] mean, double[:, ::1] root)
 cdef AllRows _ask_root(
     Py_ssize_t p, bint coupled, const double* prior, const Real* mean, const Real* root, bint packed, double* memory
 ) noexcept nogil

@@ -475,6 +475,77 @@ def reweigh_root(p, coupled, prior, state, mean, root, packed, space):
         forget_root(p, keep, coupled, prior, mean, root, packed, space)
 
 
+def rescale_root(p, prior, trust, mean, root, packed, space):
+    """Move the scale of the weights as the share of wrong labels has moved, in a root ``C = R'R``: see `outliers`.
+
+    What rows have said about the weights is rescaled, not what the prior says: of the way ``m - m0`` from the prior's
+    mean that is ``d = (I - C P0) (m - m0)``. The covariance gets so much of ``d d'`` that the log scale has the
+    variance that it has if the share is not known. ``space`` has room for ``3 p`` numbers.
+    """
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    gap = space
+    way = space + p
+    image = space + 2 * p
+    _whitened_gap(p, True, prior, mean, gap)
+    prior_information = 0.0
+    for j in range(p):
+        prior_information += gap[j] * gap[j]
+    for j in range(p):  # P0 (m - m0) = R0^-1 of it
+        prior_row = prior + p + j * (j + 1) // 2
+        for k in range(j):
+            gap[j] -= prior_row[k] * gap[k]
+        gap[j] *= 1.0 / prior_row[j] if prior_row[j] != 0.0 else 0.0
+    for j in range(p):
+        way[j] = mean[j] - prior[j]
+        image[j] = way[j]
+    information = 0.0  # (m - m0)'P (m - m0), the square of R'^-1 (m - m0)
+    for j in range(p - 1, -1, -1):
+        row = root + (j * (j + 1) // 2 if packed else j * p)
+        image[j] *= 1.0 / row[j] if row[j] != 0.0 else 0.0
+        information += image[j] * image[j]
+        for k in range(j):
+            image[k] -= row[k] * image[j]
+    for j in range(p):
+        row = root + (j * (j + 1) // 2 if packed else j * p)
+        entry = 0.0
+        for k in range(j + 1):
+            entry += row[k] * gap[k]
+        for k in range(j + 1):
+            way[k] -= row[k] * entry
+    times = expm1(trust.scale_shift)
+    wider = sqrt(max(trust.scale_var() - 1.0 / information, 0.0)) if information > 0.0 else 0.0
+    for j in range(p):
+        mean[j] += times * way[j]
+        way[j] *= wider
+    for j in range(p - 1, -1, -1):  # rotate the row ``way`` into the root
+        row = root + (j * (j + 1) // 2 if packed else j * p)
+        length = sqrt(row[j] * row[j] + way[j] * way[j])
+        if length == 0.0:
+            continue
+        cosine = row[j] / length
+        sine = way[j] / length
+        for k in range(j + 1):
+            old = row[k]
+            row[k] = cosine * old + sine * way[k]
+            way[k] = cosine * way[k] - sine * old
+    trust.finish_shift(prior_information)
+
+
+def rescaled(prior, trust, mean, root):
+    """See `rescale_root`, for callers in Python; in place."""
+    space: cython.double[::1] = np.empty(3 * mean.shape[0])
+    rescale_root(
+        mean.shape[0],
+        cython.address(prior[0]),
+        trust,
+        cython.address(mean[0]),
+        cython.address(root[0, 0]),
+        False,
+        cython.address(space[0]),
+    )
+
+
 def _whitened_gap(p, coupled, prior, mean, gap):
     """Fill the way of the mean from the prior's, in units of the prior: ``R0'^-1 (m - m0)``."""
     j: cython.Py_ssize_t

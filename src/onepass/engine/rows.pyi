@@ -2,6 +2,7 @@ from typing import Any
 
 from onepass._typing import FloatArray
 from onepass.engine.matches import CompiledLikelihood
+from onepass.engine.outliers import Trust
 from onepass.engine.step import LearningState
 from onepass.engine.switching import Switching
 
@@ -24,6 +25,8 @@ class RowRule:
 class Wander:
     kept: float
     def __init__(self, kept: float, added: FloatArray) -> None: ...
+
+def rescaled(prior: FloatArray, trust: Trust, mean: FloatArray, root: FloatArray) -> None: ...
 
 class RowLearner:
     def __init__(self, rule: RowRule, state: LearningState, mean: FloatArray, root: FloatArray) -> None: ...

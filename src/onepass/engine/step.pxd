@@ -8,7 +8,8 @@ cdef enum:
     N_VAGUE = 61
     N_ROUGH = 15
     N_FEW = 7
-    N_SITE = 4
+    N_BELIEF_SITE = 4  # numbers of a row's site about the beliefs
+    N_SITE = 10  # these, and what it has added to the counts of a `Trust`
     N_RECORD = 7
     N_NUMBERS = 17
 

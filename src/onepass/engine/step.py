@@ -26,7 +26,7 @@ import numpy as np
 from cython.cimports.libc.math import INFINITY, NAN, exp, fabs, isfinite, isnan, log, sqrt
 from cython.cimports.onepass.engine.matches import Match
 from cython.cimports.onepass.engine.noise import N_STEPS, AllRows, Response, marginal_noise, respond, squares_left
-from cython.cimports.onepass.engine.outliers import SOON, Trust, far_log_density
+from cython.cimports.onepass.engine.outliers import N_WAYS, Trust, far_log_density
 
 from onepass.engine.noise import NOISE_FLOOR
 
@@ -57,8 +57,6 @@ _LARGE = cython.declare(cython.Py_ssize_t, 150)
 _RAMP = cython.declare(cython.double, 10.0)  # rows over which the copies of rows begin to tell of the noise
 _SAME = cython.declare(cython.double, 0.01)  # a relative change of the reference that is not worth a re-weighing
 _MOST_COPIES = cython.declare(cython.double, 1000.0)  # that are learned one after the other
-# Rows that a learned noise rests on after a jump of the truth: what was known of it may not hold any more.
-_WEIGHT_AFTER_JUMP = cython.declare(cython.double, 1.0)
 _KNOWN = cython.declare(cython.double, 0.15)  # a standard deviation of the log noise that is small
 _VAGUE = cython.declare(cython.double, 0.5)  # one from which on a single step of `noise.Response` is not enough
 # The most information about the log noise that a row may have: twice that of known weights.
@@ -214,22 +212,21 @@ class LearningState:
         return LearningState(*numbers[:N_NUMBERS], Trust(numbers[N_NUMBERS:]))
 
     def begin_anew(self):
-        """Go on after an alarm; if another one came soon before, the noise may have changed, and is known no more.
-
-        Where no outliers are expected, the targets have changed: nothing is known any more but how large they are.
-        """
-        if not self.trust.active:
+        """Go on after a jump of the truth; if nothing is kept, the noise is not known any more either."""
+        if self.trust.starts_over():
             self.start_over()
-        elif self.trust.calm_down() < SOON and self.noise_weight > 0.0:
-            self.noise_weight = min(self.noise_weight, _WEIGHT_AFTER_JUMP)
+        self.trust.calm_down()
 
     def start_over(self):
-        """Forget what was learned of the noise; it may be as large as the errors of the rows that were set aside."""
-        self.trust.calm_down()
+        """Forget what was learned of the noise; it may be as large as the errors of the last rows that were far off.
+
+        Where rows are not re-weighed, the noise that weights are learned with is the cautious one; it is that large.
+        """
         self.largest = self.trust.far_square
         if self.noise_weight == 0.0:
             return
-        self.noise = exp(min(max(log(self.trust.far_square), _LOWEST), _HIGHEST))
+        caution = 0.0 if self.reference > 0.0 else _CAUTION * sqrt(2.0 / _START_WEIGHT)
+        self.noise = exp(min(max(log(self.trust.far_square) - caution, _LOWEST), _HIGHEST))
         self.noise_weight = _START_WEIGHT
         if self.reference > 0.0:
             self.squares = 0.0
@@ -628,10 +625,8 @@ def _learn_copy(likelihood, state, mean, var, input_var, y, row_weight, tells_no
     doubts: cython.bint = state.trust.active
     if doubts:
         doubt = likelihood.doubt(match, mean, total, y, noise, state.trust)
-        match.log_z = doubt.match.log_z
         trusted = doubt.shares[0]
-        if state.trust.calm >= 0.0:
-            match = doubt.match
+        match = doubt.match
     learns_noise = learns_noise and tells_noise
     if learns_noise:
         noise, noise_weight = _learned_noise(tilt, log(noise), noise_weight, trusted)
@@ -658,7 +653,10 @@ def _learn_copy(likelihood, state, mean, var, input_var, y, row_weight, tells_no
     state.log_evidence += row_weight * log_z
     state.row_evidence += row_weight * log_z
     if doubts:
-        state.trust.note(doubt.shares, doubt.blank)
+        error, _ = likelihood.error_of(mean, total, y)
+        state.trust.note(doubt.shares, doubt.blank, min(error * error, 1e300))
+        if doubt.has_coupling:
+            state.trust.note_coupling(doubt.coupling)
     if doubts or tells_noise:
         state.count_row()
     return score, information, ratio
@@ -686,13 +684,21 @@ def learn_site(likelihood, state, mean, var, input_var, y, site):
     """Learn a row and keep its site or, if it has one, learn the row again; returns what `learn_scalar` does.
 
     ``site`` has the precision and the shift (precision times mean) of the factor of ``J'w``, then those of the log
-    noise's; NaN before the row was learned. A row learned again is no new evidence.
+    noise's, then what the row has added to the counts of the `Trust`; NaN before the row was learned. A row learned
+    again is no new evidence. Shares are learned on their own here: a row that is learned again says what it does given
+    the weights and shares that all the others lead to.
     """
     if not isnan(site[0]):
         return _learn_again(likelihood, state, mean, var, input_var, y, site)
     weight = state.noise_weight
     log_noise = log(state.noise) if weight > 0.0 else 0.0
+    i: cython.Py_ssize_t
+    for i in range(N_WAYS):
+        site[N_BELIEF_SITE + i] = -state.trust.counts[i]
+    state.trust.learns_scale = False
     score, information, ratio = learn_scalar(likelihood, state, mean, var, input_var, y)
+    state.trust.learns_scale = True
+    state.trust.add_to(site + N_BELIEF_SITE)
     site[0] = information / ratio
     site[1] = (score + information * mean) / ratio
     site[2] = 0.5 * (state.noise_weight - weight)
@@ -718,7 +724,7 @@ def _learn_again(likelihood, state, mean, var, input_var, y, site):
     error, total = _error_of(likelihood, state, cavity_mean, cavity_var + input_var, y)
     if state.trust.is_far(error, total, state.largest):
         return 0.0, 0.0, 1.0
-    new: cython.double[N_SITE]
+    new: cython.double[N_BELIEF_SITE]
     if learns_noise:
         noise_shift = log(state.noise) * noise_precision - site[3]
         log_noise = min(max(noise_shift / noise_left, _LOWEST), _HIGHEST)
@@ -729,10 +735,13 @@ def _learn_again(likelihood, state, mean, var, input_var, y, site):
         noise = state.noise
         match = likelihood.match(cavity_mean, cavity_var + input_var, y, noise)
     trusted = 1.0
+    recounts: cython.bint = state.trust.active and state.trust.remove_counts(site + N_BELIEF_SITE)
     if state.trust.active:
         doubt = likelihood.doubt(match, cavity_mean, cavity_var + input_var, y, noise, state.trust)
         match = doubt.match
         trusted = doubt.shares[0]
+        if recounts:
+            state.trust.add_counts(site + N_BELIEF_SITE)
     new[2] = 0.0
     new[3] = 0.0
     if learns_noise:
@@ -754,8 +763,10 @@ def _learn_again(likelihood, state, mean, var, input_var, y, site):
     score = (new[1] - site[1] - mean * (new[0] - site[0])) / after
     information = (new[0] - site[0]) / after
     i: cython.Py_ssize_t
-    for i in range(N_SITE):
+    for i in range(N_BELIEF_SITE):
         site[i] = new[i]
+    if recounts:
+        state.trust.replace_counts(doubt.shares, _DAMPING, site + N_BELIEF_SITE)
     return score, information, 1.0 / after
 
 
@@ -766,7 +777,7 @@ def _towards(old, new):
 def learn_with_site(
     likelihood, state, mean: cython.double, var: cython.double, input_var: cython.double, y: cython.double, site
 ):
-    """See `learn_site`, for callers in Python; ``site`` is an array ``(4,)``."""
+    """See `learn_site`, for callers in Python; ``site`` is an array ``(SITE_SIZE,)``."""
     view: cython.double[::1] = site
     return learn_site(likelihood, state, mean, var, input_var, y, cython.address(view[0]))
 

@@ -23,7 +23,6 @@ from cython.cimports.onepass.engine.matches import blank_shares, sigmoid_label
 from cython.cimports.onepass.engine.outliers import (
     N_WAYS,
     NOISE_SCALES,
-    SOON,
     Trust,
     far_log_density,
     log_rarity,
@@ -112,16 +111,13 @@ class NoiseState:
     def begin_anew(self):
         """After a jump of the truth, forget how well the noise is known.
 
-        If another alarm came soon before, the noise may have grown: it begins at what the last row's seemed to be.
-        Where no outliers are expected, it may be as large as the errors of the rows that were set aside.
+        If nothing else is kept either, the noise may be as large as the errors of the last rows that were far off.
         """
-        soon = self.trust.calm_down() < SOON
-        if not self.trust.active:
+        if self.trust.starts_over():
             self.noise[:] = np.where(self.noise_weight > 0.0, self.trust.far_square, self.noise)
             self.scale[:], self.largest[:] = 1.0, self.trust.far_square
             np.minimum(self.scale_weight, SCALE_START_WEIGHT, out=self.scale_weight)
-        elif soon:
-            self.noise[:] *= np.where(self.noise_weight > 0.0, self.trust.noise_scale, 1.0)
+        self.trust.calm_down()
         np.minimum(self.noise_weight, NOISE_START_WEIGHT, out=self.noise_weight)
 
     def restart_calibration(self):
@@ -290,8 +286,6 @@ class VectorLikelihood:
         log_z = self.match_trusted(mean, cov, target, state, out)
         if state.trust.active:
             log_z = self.doubt(log_z, mean, cov, target, state, out)
-            if state.trust.calm < 0.0:
-                self.match_trusted(mean, cov, target, state, out)
         return log_z
 
     def match_copies(self, mean, cov, target, state, out):
@@ -375,7 +369,7 @@ class VectorLikelihood:
         out.clear()
         for i in range(N_WAYS):
             shares[i] = 1.0 if i == 0 else 0.0
-        state.trust.note(shares, False)
+        state.trust.note(shares, False, 0.0)
         return 0.0
 
     def match_separate(self, mean, cov, target, state, out):
@@ -423,7 +417,7 @@ class VectorLikelihood:
             shares[i] = 0.0
         shares[0] = 1.0 - wrong
         shares[1] = wrong
-        state.trust.note(shares, True)
+        state.trust.note(shares, True, 0.0)
         return log_z, says
 
     def expected_noise(self, mean, cov, state, k):
@@ -682,8 +676,11 @@ class NoisyNumbers(VectorLikelihood):
         i: cython.Py_ssize_t
         j: cython.Py_ssize_t
         widest = NOISE_SCALES[N_WAYS - 2]
+        square = 0.0
         for k in range(self.n_outputs):
             if not isnan(target[k]):
+                error = min(fabs(target[k] - mean[k]), 1e150)
+                square = max(square, error * error)
                 noise = self.expected_noise(mean, cov, state, k)
                 widest = max(widest, min(target[k] * target[k], _LARGEST) / noise)
         for k in range(self.n_outputs):
@@ -716,7 +713,7 @@ class NoisyNumbers(VectorLikelihood):
         state.factor = 1.0
         for k in range(N_WAYS):
             shares[k] = exp(shares[k] - top) / mass
-        state.trust.note(shares, False)
+        state.trust.note(shares, False, square)
         for i in range(size):
             out.score[i] = out.mixed_score[i] / mass
         for i in range(size):

@@ -30,7 +30,7 @@ from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.layout import Conv2D, Layout, as_image_shape, decode_layer
 from onepass.beliefs.structures import count_numbers
-from onepass.engine.outliers import GUARD_SIZE, TRUST_COUNTS, TRUST_SIZE, Trust
+from onepass.engine.outliers import GUARD_SIZE, TRUST_CALM, TRUST_SIGNED, TRUST_SIZE, Trust
 from onepass.engine.step import NOISE_WINDOW, STATE_SIZE, LearningState
 from onepass.likelihoods import Bernoulli, Gaussian, Likelihood, NegativeBinomial, Poisson
 from onepass.likelihoods.outputs import choose_outputs
@@ -214,9 +214,9 @@ def checked_trusts(numbers: np.ndarray, n: int, outliers: float) -> FloatArray:
         raise ValueError(f"trust has shape {numbers.shape[1:]} where ({size},) was expected")
     if numbers.dtype != np.float64:
         raise ValueError(f"trust has dtype {numbers.dtype} where float64 was expected")
-    # Only the rows since the last alarm may be infinite, or negative; and some rows were trusted, if before the first.
-    since = (np.arange(size) == TRUST_COUNTS + 1) & bool(outliers)
-    possible = np.where(since, ~np.isnan(numbers) & (numbers > -np.inf), np.isfinite(numbers) & (numbers >= 0.0))
+    # Only the rows since the last alarm may be infinite; and some rows were trusted, if before the first.
+    signed, endless = (np.isin(np.arange(size), at) & bool(outliers) for at in (TRUST_SIGNED, [TRUST_CALM]))
+    possible = ((numbers >= 0.0) | signed) & (np.isfinite(numbers) | endless)
     if not (possible.all() and (not outliers or numbers[:, :1].all())):
         raise ValueError("trust holds numbers that are not finite, or negative")
     return np.array(numbers)

@@ -135,9 +135,9 @@ def pool_means(prior: Snapshot, change: Change) -> Snapshot:
 def jumped_between(before: Snapshot, after: Snapshot) -> bool:
     """Whether an alarm was raised between the snapshots, and led or will lead back to the prior's covariance."""
     if not after.trust.active:
-        return after.trust.is_alarmed()
+        return after.trust.has_jumped()
     expected = before.trust.calm + (after.rows - before.rows)
-    return after.trust.is_alarmed() or bool(after.trust.calm != expected)
+    return after.trust.has_jumped() or bool(after.trust.calm != expected)
 
 
 def _counts(trust: Trust) -> FloatArray:

@@ -204,7 +204,8 @@ class BayesianPerceptron(DriftChoice):
         variance, an untrusted label may be flipped, and an untrusted count may be anything; each row is weighted by the
         probability that it can be trusted. Predictions are for targets that can be trusted. If many rows in succession
         are distrusted, the relation itself is taken to have changed: the belief returns to the prior's covariance and
-        learns the new relation within a few rows.
+        learns the new relation within a few rows. If the prior can't reach the new targets, the model starts over in
+        their units.
     forgetting : float
         In (0, 1]. Below 1 older rows count less, for weights that change: the weight of a row is ``forgetting`` to the
         power of its age. The prior always counts in full, so no direction becomes less certain than before the first
@@ -821,13 +822,17 @@ class BayesianPerceptron(DriftChoice):
     def _answer_alarm(self, state: _State) -> None:
         """Return to the prior's covariance if too many rows in a row were distrusted: the truth has jumped.
 
-        Where no outliers are expected, too many rows were set aside: then nothing holds any more but the prior, which
-        is widened until it reaches targets of their size.
+        If that is not enough, or where no outliers are expected and too many rows were set aside, nothing holds any
+        more but the prior, which is widened until it reaches targets of their size. Without a jump, it is the scale of
+        the weights that moves.
         """
         trust = state.progress.trust
         if not trust.is_alarmed():
             return
-        if not trust.active:
+        if not trust.has_jumped():
+            state.belief.rescale(trust, state.prior)
+            return
+        if trust.starts_over():
             state.prior = state.prior.scaled(max(trust.far_square / _reach(state.prior), 1.0))
             state.belief.mean[...] = state.prior.mean
         state.belief.drift(1.0, state.prior)

@@ -38,6 +38,8 @@ def stream(options: dict[str, Any], seed: int = 0) -> tuple[np.ndarray, np.ndarr
         return keys, X, ((score > 0) ^ wild).astype(float)
     if activation == "exp":
         return keys, X, np.where(wild, 1000.0, rng.poisson(np.exp(np.clip(score, -3, 3))))
+    if activation == "relu":
+        score += 5.0  # below zero it can't follow
     return keys, X, score + np.where(wild, 1e3 * rng.normal(size=N), 0.0)
 
 
@@ -82,13 +84,13 @@ def test_the_level_is_found_again_after_a_jump_and_not_lost_in_spikes() -> None:
     assert np.abs(plain.predict(np.arange(KEYS), np.zeros((KEYS, D))).mean + 3.0).max() > 3.0
 
 
-def test_memory_is_five_numbers_more_and_only_with_outliers() -> None:
+def test_memory_is_thirteen_numbers_more_and_only_with_outliers() -> None:
     keys, X, y = stream({"activation": "linear"})
     plain, robust = (PerceptronFleet(D, "linear", noise=1.0, outliers=share).learn(keys, X, y) for share in (0.0, 0.01))
     assert plain.nbytes == KEYS * 8 * (7 + 3 + 6 + 4)
-    assert robust.nbytes == plain.nbytes + KEYS * 8 * (9 - 4)
+    assert robust.nbytes == plain.nbytes + KEYS * 8 * (17 - 4)
     assert plain.export_state()[1]["trust"].shape == (KEYS, 4)
-    assert robust.export_state()[1]["trust"].shape == (KEYS, 9)
+    assert robust.export_state()[1]["trust"].shape == (KEYS, 17)
     assert plain.outlier_probability(keys, X, y).max() == 0.0
 
 
@@ -147,7 +149,8 @@ def test_new_keys_take_over_how_many_rows_the_population_distrusts() -> None:
     fleet.prior = population
     counts = fleet.prior._state.progress.trust.to_array()
     assert counts[:6].sum() == pytest.approx(20.0)
-    assert counts[6:].tolist() == [0.0, np.inf, 1.0]
+    assert counts[6:11].tolist() == [0.0] * 5
+    assert counts[11] == np.inf
     # An alarm leads a key back to the prior that it started from.
     fleet.learn([99] * 30, np.zeros((30, D)), [0.0] * 10 + [50.0] * 20)
     single = fleet.prior.learn(np.zeros((30, D)), [0.0] * 10 + [50.0] * 20)
@@ -175,5 +178,5 @@ def test_trust_that_cannot_be_is_refused(name: str, index: tuple[int, int], valu
         onepass.load(tmp_path / "model")
     arrays[name] = arrays[name][:, :7].copy()
     (tmp_path / "model").write_bytes(_encoded("PerceptronFleet", parameters, arrays))
-    with pytest.raises(CheckpointError, match=r"trust has shape \(7,\) where \(9,\) was expected"):
+    with pytest.raises(CheckpointError, match=r"trust has shape \(7,\) where \(17,\) was expected"):
         onepass.load(tmp_path / "model")

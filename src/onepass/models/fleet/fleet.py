@@ -28,7 +28,7 @@ from onepass.engine.fleet import (
     learn_fleet,
     project_fleet,
 )
-from onepass.engine.outliers import TRUST_COUNTS, Trust
+from onepass.engine.outliers import TRUST_WAYS, Trust
 from onepass.engine.rows import RowRule
 from onepass.engine.step import RECORD_SIZE, LearningState
 from onepass.files.state import Arrays, Parameters, as_tally, checked_trusts, sized
@@ -336,8 +336,8 @@ class PerceptronFleet:
 
     def _pooled_trust(self, records: FloatArray) -> Trust:
         """The trust of a new key, by the shares of all rows of these; it counts as much as before any row."""
-        counts = trusts_of(records, self._template.size)[:, :TRUST_COUNTS].sum(axis=0)
-        start = Trust.start(self._template.outliers).to_array()[:TRUST_COUNTS]
+        counts = trusts_of(records, self._template.size)[:, :TRUST_WAYS].sum(axis=0)
+        start = Trust.start(self._template.outliers).to_array()[:TRUST_WAYS]
         return Trust.after(counts / counts.sum() * start.sum())
 
     # Learning and predicting.

@@ -19,6 +19,7 @@ from onepass.engine.fleet import (
     HEAD,
     N_REWEIGHED,
 )
+from onepass.engine.outliers import GUARD_SIZE
 from onepass.engine.step import (
     LARGEST,
     LOG_EVIDENCE,
@@ -123,11 +124,11 @@ def packed_mixtures(first: FloatArray, second: FloatArray, share: FloatArray) ->
 def reweighed_of(records: FloatArray, size: int) -> FloatArray:
     """Return the numbers by which rows are re-weighed, a view ``(n, 11)``, or ``(n, 0)`` where they are not."""
     behind = records[:, record_width(size) :]
-    return behind[:, : N_REWEIGHED if behind.shape[1] >= N_REWEIGHED else 0]
+    return behind[:, : N_REWEIGHED if behind.shape[1] == N_REWEIGHED + GUARD_SIZE else 0]
 
 
 def trusts_of(records: FloatArray, size: int) -> FloatArray:
-    """Return the numbers of the trust in targets, ``(n, 9)``, or ``(n, 4)`` where no outliers are expected."""
+    """Return the numbers of the trust in targets, ``(n, 17)``, or ``(n, 4)`` where no outliers are expected."""
     return records[:, record_width(size) + reweighed_of(records, size).shape[1] :]
 
 

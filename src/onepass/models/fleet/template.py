@@ -12,7 +12,7 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.beliefs.forgetting import Forgetting
 from onepass.beliefs.full import FullGaussian
-from onepass.engine.outliers import TRUST_COUNTS, Trust
+from onepass.engine.outliers import TRUST_WAYS, Trust
 from onepass.engine.step import NOISE, NOISE_WEIGHT, NOISE_WINDOW, LearningState
 from onepass.files.state import Arrays, Parameters, encode_activation
 from onepass.models.fleet.records import (
@@ -110,7 +110,7 @@ def pack(model: BayesianPerceptron) -> FloatArray:
 def fresh_state(state: LearningState) -> LearningState:
     """The state of a key that has learned nothing yet, with the noise and the shares of outliers of another."""
     fresh = LearningState(state.noise, state.noise_weight, state.noise_window, largest=state.largest)
-    fresh.trust = Trust.after(state.trust.to_array()[:TRUST_COUNTS]) if state.trust.active else Trust()
+    fresh.trust = Trust.after(state.trust.to_array()[:TRUST_WAYS]) if state.trust.active else Trust()
     if state.reference:
         fresh.start_reweighing()
     return fresh

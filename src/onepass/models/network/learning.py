@@ -250,13 +250,13 @@ class Learner:
     def _answer_alarm(self, state: State) -> None:
         """Return to the prior's covariance if too many rows in a row were distrusted: the truth has jumped.
 
-        Where no outliers are expected, too many rows were set aside: then the prior of the outputs' weights is widened
-        until it reaches targets of their size.
+        If that is not enough, or where no outliers are expected and too many rows were set aside, the network starts
+        over, and the prior of the outputs' weights is widened until it reaches targets of their size.
         """
         trust = state.noise.trust
         if not trust.is_alarmed():
             return
-        if not trust.active:
+        if trust.starts_over():
             state.prior = state.prior.copy()
             outputs = output_variances(self.structure, state.prior)[: self.likelihood.n_outputs]
             outputs *= max(trust.far_square / float(outputs.sum(axis=1).mean()), 1.0)

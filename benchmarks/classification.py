@@ -16,12 +16,12 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from onepass.decisions.benchmark.tasks import read_images, read_labels
 from sklearn.datasets import load_breast_cancer, load_digits, make_moons
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.bandits.tasks import read_images, read_labels
 from onepass import BayesianMLPClassifier
 from onepass.evaluation.baselines import TunedBaseline, mlp, sgd
 from onepass.evaluation.metrics import Accuracy, ClassPredictions, LogLoss

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from onepass.decisions.benchmark.tasks import read_images, read_labels
 
+from benchmarks.bandits.tasks import read_images, read_labels
 from onepass import BayesianNetwork
 from onepass._typing import FloatArray
 from onepass.merging import Rounds

@@ -6,7 +6,7 @@
 One pass over 1,000 rows of a sine in one input, 20 ReLU units, the mean of five seeds. A Markdown table comes out:
 log-likelihood of 4,000 test rows, and coverage of the 95 % interval in each quarter of the inputs.
 
-With a FOLDER, as for ``onepass bench uci``: what more passes do to a network with a second output. R² and
+With a FOLDER, as for ``benchmarks.uci``: what more passes do to a network with a second output. R² and
 log-likelihood of test rows after 1 to 20 passes, the mean of five seeds, and the largest loss of R² against one pass of
 any seed.
 """
@@ -20,10 +20,10 @@ import numpy as np
 from sklearn import datasets
 from sklearn.metrics import r2_score
 
+from benchmarks.uci.splits import Split, load_split
 from onepass import BayesianNetwork
 from onepass._typing import FloatArray
 from onepass.evaluation.metrics import Coverage95, DistributionPredictions, LogLikelihood
-from onepass.evaluation.uci import Split, load_split
 
 __all__ = ["problem"]
 

@@ -39,7 +39,7 @@ def main() -> None:
     needing = [name for name in asked if name not in runnable]
     if needing:
         parser.error(f"--data is needed for {', '.join(needing)}")
-    found = []
+    found: list[Outcome] = []
     for outcome in measure(options.data, asked, options.seeds, options.steps):
         if outcome.task not in [one.task for one in found]:
             entry = ENTRIES[outcome.task]

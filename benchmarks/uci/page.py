@@ -47,7 +47,7 @@ easier than the rest.
 
 
 class Scores:
-    """What ``onepass bench uci --json`` wrote: RMSE, log-likelihood and coverage of every split of every set."""
+    """What ``python -m benchmarks.uci --json`` wrote: RMSE, log-likelihood and coverage of every split of every set."""
 
     def __init__(self, file: Path, label: str) -> None:
         entries: list[dict[str, Any]] = json.loads(file.read_text())

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from onepass.decisions.benchmark.tasks import read_images, read_labels
 from sklearn.datasets import load_digits
 
+from benchmarks.bandits.tasks import read_images, read_labels
 from benchmarks.wide.study import Study
 from onepass._typing import FloatArray
 from onepass.evaluation.metrics import Accuracy, ClassPredictions, LogLoss

@@ -41,6 +41,7 @@ _START_WEIGHT = cython.declare(cython.double, 20.0)  # rows that the shares coun
 _LEAST_LEFT = cython.declare(cython.double, 1e-6)  # share of a count that must be left when a row's is removed
 _LEAST_COUNT = 1e-3  # rows that a way counts as if what several models have added up to is less than none
 _LIMIT = cython.declare(cython.double, 10.5)  # log odds of a jump that raise the alarm
+_SUSPECTED = cython.declare(cython.double, 4.0)  # those that more than one distrusted row brings about
 # The log odds right after an alarm: if the next rows are distrusted too, the model soon starts over.
 _AFTER_ALARM = cython.declare(cython.double, 5.0)
 # Share of rows that are still trusted after a jump of the truth: of numbers, and of labels, classes and counts.
@@ -404,7 +405,12 @@ class Trust:
             self.finish_shift(0.0)
 
     def far_off(self):
-        """Probability that the last row's noise was more than 100 times the usual one, ten deviations and more."""
+        """Probability that the last row's noise was more than 100 times the usual one, ten deviations and more.
+
+        Once a jump is suspected, every distrusted row counts as far off: a noise that grows with them would hide it.
+        """
+        if self.suspicion > _SUSPECTED:
+            return self.distrust
         return self.last[3] + self.last[4] + self.last[5]
 
     def assign(self, other):

@@ -43,6 +43,16 @@ def rmse(model: Any, y: Any) -> float:
     return float(np.sqrt(np.mean((model.fit(X[:300], y[:300]).predict(X[300:]) - PRICES[300:]) ** 2)))
 
 
+def mean_rmse(model: Any, y: Any) -> float:
+    """Over several networks: one of them alone varies by some per cent if any single row is left out."""
+    states = range(4) if "random_state" in model.get_params() else (None,)
+    return float(np.mean([rmse(clone(model).set_params(**_seeded(state)), y) for state in states]))
+
+
+def _seeded(state: int | None) -> dict[str, int]:
+    return {} if state is None else {"random_state": state}
+
+
 @pytest.mark.parametrize("where", [7, 60, 220])  # in the warm-up, or later
 @pytest.mark.parametrize(
     "model",
@@ -57,14 +67,14 @@ def rmse(model: Any, y: Any) -> float:
 def test_one_wild_target_changes_little(model: Any, where: int) -> None:
     y = PRICES.copy()
     y[where] *= 1000.0
-    assert rmse(clone(model), y) < 1.05 * rmse(clone(model), PRICES)
+    assert mean_rmse(model, y) < 1.05 * mean_rmse(model, PRICES)
     trusting = clone(model).set_params(outliers=0.0)
     with pytest.warns(UserWarning, match="set aside"):
         assert rmse(trusting, y) < 1.1 * rmse(clone(trusting), PRICES)
     assert trusting.n_set_aside_ in (1, model.passes)  # networks meet it in every pass
     y[where] = PRICES[where]
     y[7] = 8.0 * PRICES[7]
-    assert rmse(clone(model), y) < 1.05 * rmse(clone(model), PRICES)
+    assert mean_rmse(model, y) < 1.05 * mean_rmse(model, PRICES)
     assert rmse(clone(trusting), y) > 1.2 * rmse(clone(model), y)
 
 

@@ -226,6 +226,9 @@ class Layout:
     """Inputs, or the shape of images; units of each hidden layer, or a convolution; outputs."""
     input_major: bool = False
 
+    def __reduce__(self) -> tuple[Any, ...]:  # without what is computed from these two
+        return Layout, (self.sizes, self.input_major)
+
     @cached_property
     def _entering(self) -> tuple[int | ImageShape, ...]:
         """What enters each layer, and the outputs: numbers, or images of a shape."""

@@ -211,8 +211,9 @@ class Learner:
         if not rows or not (due or self._row_drift or state.noise.trust.is_alarmed()):
             return state
         later = state.copy()
-        self._answer_alarm(later)
         for start, stop in self._segments(later, later.seen, rows, 1):
+            if start == 0:  # as in `run`: after what fades before the next row
+                self._answer_alarm(later)
             if self._row_drift:
                 with self._many_numbers():
                     later.belief.drift(1.0 - (1.0 - self._row_drift) ** (stop - start), later.prior)

@@ -136,8 +136,9 @@ class Connections:
         for connection in list(self._open.values()):
             connection.look_after(now)
         if now >= self._quiet_until and self.refused != self._reported:
-            _log.warning("connections refused", extra={"reasons": dict(self.refused - self._reported)})
-            self._reported, self._quiet_until = self.refused.copy(), now + _QUIET
+            reasons = dict(self.refused - self._reported)
+            self._reported, self._quiet_until = self.refused.copy(), now + _QUIET  # also if the log can't be written
+            _log.warning("connections refused", extra={"reasons": reasons})
 
 
 def _full(how_many: str, option: str) -> ProblemError:

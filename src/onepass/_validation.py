@@ -149,7 +149,10 @@ def as_row_weights(value: Any, n_rows: int, *, zero_allowed: bool = False) -> Fl
     """``value`` as weights above 0, ``(n_rows,)``, or of 0 too; None where every row counts once."""
     if value is None:
         return None
-    array = np.ascontiguousarray(np.atleast_1d(as_floats(value, "sample_weight")))
+    array = as_floats(value, "sample_weight")
+    if array.ndim == 0:
+        array = np.full(n_rows, float(array))
+    array = np.ascontiguousarray(array)
     if array.shape != (n_rows,):
         raise ValueError(f"sample_weight must have shape ({n_rows},), a weight per row of X, got shape {array.shape}")
     wrong = array < 0.0 if zero_allowed else array <= 0.0

@@ -52,6 +52,8 @@ def test_rows_are_shuffled_and_refined_and_the_command_says_so(run: Run, table: 
     as_it_comes, told = fitted(run, table, tmp_path / "order", "--passes", "1", "--shuffle", "off")
     assert "order" not in told
     assert bias(as_it_comes, table) > 1.0
+    in_order, _ = fitted(run, table, tmp_path / "off", "--shuffle", "off")
+    np.testing.assert_array_equal(in_order.estimator.predict(np.eye(2)), as_it_comes.estimator.predict(np.eye(2)))
 
 
 def test_a_small_table_is_learned_as_fit_of_the_estimator_does(run: Run, table: Path, tmp_path: Path) -> None:

@@ -141,9 +141,9 @@ def test_several_outputs_weights_and_classes_are_refined_and_saved(tmp_path: Pat
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"shuffle": "yes"}, ValueError, "shuffle must be one of 'auto', got 'yes'"),
-        ({"shuffle": 1}, TypeError, "shuffle must be True or False"),
-        ({"passes": "many"}, TypeError, "passes must be a whole number"),
+        ({"shuffle": "yes"}, ValueError, "shuffle must be True, False or 'auto', got 'yes'"),
+        ({"shuffle": None}, ValueError, "shuffle must be True, False or 'auto', got None"),
+        ({"passes": "many"}, ValueError, "passes must be 'auto' or a whole number of at least 1, got 'many'"),
     ],
 )
 def test_what_is_neither_a_choice_nor_auto_is_refused(

@@ -194,6 +194,12 @@ def test_regressors_and_classifiers_in_numpy(activation: str, covariance: str) -
     np.testing.assert_allclose(found, (low, high), rtol=1e-10, atol=1e-10)
 
 
+def test_intervals_of_networks_for_labels() -> None:
+    model = onepass.BayesianMLPClassifier((6,), passes=1).fit(X, np.where(X @ WEIGHTS > 0.0, "yes", "no"))
+    found = numpy_module(model)["predict_interval"](ROWS, 0.8)
+    np.testing.assert_allclose(found, model.predict_interval(ROWS, level=0.8), rtol=1e-8, atol=1e-10)
+
+
 def test_several_outputs_priors_and_members() -> None:
     y = np.column_stack([X @ WEIGHTS, np.sin(X @ WEIGHTS)])
     for model in (

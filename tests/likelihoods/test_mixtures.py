@@ -6,7 +6,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from onepass import BayesianCommittee
-from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile
+from onepass.likelihoods.mixtures import likely_weights, mixture_moments, mixture_quantile
 from onepass.models.weighting import RuleWeights
 
 LEVELS = (0.001, 0.025, 0.3, 0.5, 0.7, 0.975, 0.999)
@@ -95,3 +95,7 @@ def test_a_member_that_went_astray_does_not_ruin_its_committee() -> None:
     np.testing.assert_allclose(after.mean, expected_mean, rtol=1e-9)
     np.testing.assert_allclose(after.var + after.noise_var, before.var + before.noise_var, rtol=1e-9)
     np.testing.assert_allclose(limits, limits_before, rtol=1e-9)
+
+
+def test_of_many_equal_parts_none_is_left_out() -> None:
+    np.testing.assert_allclose(likely_weights(np.full((60, 2), 1 / 60)), 1 / 60)

@@ -179,15 +179,16 @@ def pickled(model: BayesianPerceptron) -> BayesianPerceptron:
     return BayesianPerceptron.from_state(*copy.deepcopy(model.export_state()))
 
 
-def test_correlated_priors_and_single_precision() -> None:
+@pytest.mark.parametrize("kernel", ["auto", "rows", "blocks", "reference"])
+@pytest.mark.parametrize(("dtype", "close"), [("float64", 1e-3), ("float32", 0.1)])
+def test_correlated_priors_and_single_precision(kernel: str, dtype: str, close: float) -> None:
     X, y = problem(3, 60, 0.1)
     root = np.linalg.cholesky(CORRELATED)
     exact = by_quadrature(X @ root, y, 1.0, np.ones(60))
-    for dtype in ("float64", "float32"):
-        options = {"noise": "learn", "noise_start": START, "bias": False, "cov": CORRELATED, "dtype": dtype}
-        model = BayesianPerceptron(3, "linear", **options).learn(X, y)  # type: ignore[arg-type]
-        np.testing.assert_allclose(np.linalg.solve(root, model.mean), exact.mean, atol=0.03 * exact.std.max())
-        assert model.log_evidence == pytest.approx(exact.log_evidence, abs=0.1)
+    options = {"noise": "learn", "noise_start": START, "bias": False, "cov": CORRELATED, "dtype": dtype}
+    model = BayesianPerceptron(3, "linear", kernel=kernel, **options).learn(X, y)  # type: ignore[arg-type]
+    np.testing.assert_allclose(np.linalg.solve(root, model.mean), exact.mean, atol=0.03 * exact.std.max())
+    assert model.log_evidence == pytest.approx(exact.log_evidence, abs=close)
 
 
 def test_keys_of_a_fleet_learn_their_noises_and_pool_them() -> None:

@@ -209,6 +209,14 @@ def test_mixtures_pass_the_weights_on(made: Any) -> None:
     assert spread[1] < 0.5 * spread[0]
 
 
+def test_one_weight_is_that_of_every_row() -> None:
+    for make in (lambda: BayesianPerceptron(3), lambda: BayesianNetwork(3, (2,), observation="bernoulli")):
+        one, each = make(), make()
+        one.learn(X, TARGETS["bernoulli"], sample_weight=3)
+        each.learn(X, TARGETS["bernoulli"], sample_weight=np.full(80, 3.0))
+        np.testing.assert_array_equal(one.mean, each.mean)
+
+
 @pytest.mark.parametrize("wrong", [0.0, -1.0, np.nan, np.inf])
 @pytest.mark.parametrize("drift", [0.0, "auto"])
 def test_a_wrong_weight_is_named_and_nothing_is_learned(wrong: float, drift: Any) -> None:

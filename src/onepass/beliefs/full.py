@@ -359,12 +359,12 @@ class FullGaussian:
         lengths_inverse = lowered(lengths)[:, None]
         image = _whitened(lengths_inverse * self.gains(rows), prior)
         vector, before, below = np.empty(0), np.zeros(1), np.zeros(len(rows))
+        root = self.to_root().astype(np.float64) if steps > 1 else np.empty(0)
         for i in range(steps):
             own = np.square(image).sum(axis=1)
             found[:, 0, i], found[:, 2, i] = np.minimum(own, 1.0), lengths * (image @ gap)
             if i + 1 == steps:
                 break
-            root = self.to_root().astype(np.float64)
             if not i:
                 vector = lengths_inverse * (rows @ root.T)
             new = _unwhitened(image, prior) @ root.T - own[:, None] * vector - below[:, None] * before
@@ -382,7 +382,7 @@ class FullGaussian:
             inverse = lowered(_prior_root(prior))
             omega, diagonal = inverse[:, None] * self._dense * inverse, np.diag(root) * inverse
         else:
-            ratio = _unwhitened(root, prior)
+            ratio = _whitened(root, prior)
             omega, diagonal = ratio.T @ ratio, np.diag(ratio)
         bordered = np.zeros((len(root) + 1, len(root) + 1), order="F")
         bordered[1:, 0], bordered[1:, 1:] = _whitened(self._mean - prior.mean, prior), omega

@@ -183,7 +183,7 @@ def fit(
                 logs = Logs(log, watched)
                 if executor == "dask":
                     return _fit_on_dask(model, written, inputs, logs, console, workers, scheduler, rounds or 2)
-                refine = passes == "auto" and not needs_order
+                refine = passes == "auto" and shuffle != "off" and not needs_order
                 training = TrainingRun(model, written, inputs, sources, None, progress, watched.watch, refine)
                 return run(training, checkpoint_policy(every), logs, console, asked)
 

@@ -154,7 +154,7 @@ class LabelLikelihood(CompiledLikelihood):
         p = exp(doubt.match.log_z)
         std = sqrt(p * (e - (1.0 - 2.0 * e) * expm1(min(usual.log_z, 0.0))))
         scale_slope = (1.0 - 2.0 * e) * f * usual.score * mean
-        if isfinite(scale_slope):
+        if isfinite(scale_slope) and std > 0.0:
             doubt.has_coupling = True
             doubt.coupling.share_score = (1.0 - 2.0 * f) / p
             doubt.coupling.scale_score = scale_slope / p

@@ -208,7 +208,7 @@ def release(inputs, input_root, output_root, idle, prior_outputs):
         return
     relative = output_root[unknown] / np.sqrt(prior_outputs[unknown, None])
     largest = np.linalg.eigvalsh(relative @ relative.T).max()
-    input_root[inputs, inputs] = np.sqrt(idle[inputs] / largest)
+    input_root[inputs, inputs] = np.sqrt(idle[inputs] / max(largest, _LEAST_LEFT))
 
 
 def _subtract_product(total, first, second):

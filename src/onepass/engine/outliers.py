@@ -169,7 +169,11 @@ class Trust:
 
     def outlier_share(self):
         """Share of rows that were not trusted."""
-        return 1.0 - self.counts[0] / self.weight()
+        distrusted = 0.0  # not 1 less the share trusted, in which a tiny share would be lost
+        i: cython.Py_ssize_t
+        for i in range(1, N_WAYS):
+            distrusted += self.counts[i]
+        return distrusted / self.weight()
 
     def note(self, shares, blank, square):
         """Keep how probable each way is for a row, whether one that is not trusted says nothing, and a squared error.
@@ -264,7 +268,9 @@ class Trust:
         i: cython.Py_ssize_t
         n = self.weight()
         a = self.counts[0]
-        b = n - a
+        b = 0.0  # not n - a, in which a tiny share would be lost
+        for i in range(1, N_WAYS):
+            b += self.counts[i]
         r = self.last[0]
         own = (a + r) * (b + 1.0 - r) * (n + 2.0)
         after = own / (r * (a + 1.0) * b + (1.0 - r) * a * (b + 1.0) + r * (1.0 - r) * (n + 2.0)) - 1.0
@@ -391,7 +397,7 @@ class Trust:
         That is so if there was another alarm shortly before, or where no outliers are expected: the new targets are
         beyond the reach of the prior, or the noise has changed.
         """
-        return not self.active or self.calm < SOON
+        return not self.active or (self.calm < SOON and self.far_square > 0.0)
 
     def calm_down(self):
         """Begin anew after a jump."""

@@ -34,6 +34,7 @@ from onepass.estimators.posterior import joint_belief
 from onepass.estimators.scaling import Scaling, warn_of_scales, zero_for_nan
 from onepass.models.drift import AUTO, as_drift
 from onepass.models.ensemble import Ensemble
+from onepass.models.mixing import joined
 from onepass.models.perceptron import Prediction, RowScores
 from onepass.models.weighting import FadingWeights
 
@@ -65,7 +66,7 @@ class OnePassEstimator(SavableEstimator):
     drift: float | str
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Forget everything, then learn the rows: networks in a random order, and more than once if that helps.
+        """Forget everything, then learn the rows, ``passes`` times and in their order; networks shuffle them by default.
 
         Parameters
         ----------
@@ -497,8 +498,7 @@ class OnePassEstimator(SavableEstimator):
 
     def _member_predictions(self, ensemble: Ensemble, chunks: list[ModelRows]) -> Prediction:
         """What each component of an ensemble predicts for rows in chunks, ``(components, n, ...)``."""
-        parts = [ensemble.member_predictions(rows.X, **rows.options) for rows in chunks]
-        return Prediction(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
+        return joined(ensemble.member_predictions(rows.X, **rows.options) for rows in chunks)
 
     def linear_belief(self) -> tuple[FloatArray, FloatArray]:
         """Mean ``(1 + d,)`` and covariance of the intercept and weights by which a perceptron predicts its next row.

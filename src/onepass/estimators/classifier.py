@@ -22,6 +22,7 @@ from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS
 from onepass.estimators.posterior import contrast_belief, draw_functions, draw_labels, linear_coefficients
 from onepass.files.state import Arrays, Parameters
 from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile
+from onepass.models.mixing import joined
 from onepass.models.network import BayesianNetwork
 from onepass.models.perceptron import BayesianPerceptron, Prediction
 
@@ -54,7 +55,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
             as_nonnegative(weight, f"class_weight[{label!r}]")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Forget everything, then learn the rows: networks in a random order, and more than once if that helps.
+        """Forget everything, then learn the rows, ``passes`` times and in their order; networks shuffle them by default.
 
         Parameters
         ----------
@@ -141,8 +142,9 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         Gaussian.
         """
         as_share(level, "level", open_above=True)
-        weights, parts = self._mixture_parts(X)
-        link = self._link if self._binary else expit
+        (ensemble,) = self._ensembles
+        parts = joined(ensemble.interval_predictions(rows.X, **rows.options) for rows in self._rows(X))
+        weights, link = ensemble.component_weights, self._link if self._binary else expit
         means, stds = parts.pre_mean, np.sqrt(parts.pre_var)
         low, high = (link(mixture_quantile(weights, means, stds, 0.5 + side * level / 2)) for side in (-1, 1))
         return low, high

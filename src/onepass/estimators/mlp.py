@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_flag, as_nonnegative, one_of
+from onepass._validation import as_count, as_nonnegative, one_of
 from onepass.activations import as_activation
 from onepass.beliefs.layout import Conv2D, ImageShape, LayerSize, Layout, as_image_shape, flat_size
 from onepass.beliefs.structures import STRUCTURES, Covariance
@@ -55,10 +55,8 @@ class _Networks(OnePassEstimator):
                 f"members={self.members} have different priors already, so prior_scale='auto' can't be used: pass "
                 "prior_scale as a number, or members=1"
             )
-        if isinstance(self.shuffle, str):
-            one_of(self.shuffle, ("auto",), "shuffle")
-        else:
-            as_flag(self.shuffle, "shuffle")
+        if not isinstance(self.shuffle, (bool, np.bool_)) and self.shuffle != "auto":
+            raise ValueError(f"shuffle must be True, False or 'auto', got {self.shuffle!r}")
         if not isinstance(self.covariance, (tuple, list)):
             one_of(self.covariance, ("auto", *STRUCTURES), "covariance")
         if self.image_shape is not None:
@@ -70,7 +68,9 @@ class _Networks(OnePassEstimator):
                 raise ValueError(f"{layer} needs images: pass their image_shape, such as (28, 28) or (32, 32, 3)")
 
     def _check_passes(self) -> None:
-        if not (isinstance(self.passes, str) and self.passes == "auto"):
+        if isinstance(self.passes, str) and self.passes != "auto":
+            raise ValueError(f"passes must be 'auto' or a whole number of at least 1, got {self.passes!r}")
+        if not isinstance(self.passes, str):
             super()._check_passes()
 
     def _start_counts(self) -> None:
@@ -85,7 +85,7 @@ class _Networks(OnePassEstimator):
             batch = batch.at(rng.permutation(len(batch)))
         passes = self._choose_passes(batch, rng) if self.passes == "auto" else self.passes
         self.learn_encoded(batch.rows, batch.targets, batch.weights, passes)
-        self.n_passes_ = passes
+        self.n_passes_ = int(passes)
 
     @property
     def _shuffles(self) -> bool:
@@ -210,7 +210,7 @@ class _Networks(OnePassEstimator):
 
     def _restore(self, parameters: Parameters, arrays: Arrays) -> None:
         super()._restore(parameters, arrays)
-        self.n_passes_ = as_count(parameters.get("n_passes", 1), "n_passes")  # which older files don't have
+        self.n_passes_ = as_count(parameters["n_passes"], "n_passes")
 
     def _restored_ensemble(self, number: int, members: list[Any], arrays: Arrays) -> Ensemble:
         if self.members == 1:

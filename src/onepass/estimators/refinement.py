@@ -41,5 +41,5 @@ def held_out_densities(network: BayesianNetwork, learned: Batch, held_out: Batch
 
 
 def best_passes(densities: FloatArray) -> int:
-    """The number of passes with the highest of the `held_out_densities`, the smallest of several."""
-    return PASSES[int(np.argmax(densities))]
+    """The number of passes with the highest of the `held_out_densities`, the smallest of several; NaN is the lowest."""
+    return PASSES[int(np.argmax(np.where(np.isnan(densities), -np.inf, densities)))]

@@ -76,10 +76,10 @@ def likely_weights(weights: FloatArray) -> FloatArray:
 
 
 def _weights_above(least: float, weights: FloatArray) -> FloatArray:
-    """Weights of which those below ``least`` are zero; where there are any, the others sum to 1."""
-    below = weights < least
+    """Weights of which those below ``least`` are zero, unless all are; where there are any, the others sum to 1."""
+    below = (weights < least) & (weights.max(axis=0) >= least)
     kept = np.where(below, 0.0, weights)
-    # Summed one part after the other, so that a row's result does not depend on the rows beside it.
+    # Summed one part after the other, so that a row's result does not depend on the rows next to it.
     return np.asarray(kept / np.where(below.any(axis=0), sum(kept[1:], start=kept[0]), 1.0))
 
 

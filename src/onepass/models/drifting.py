@@ -195,7 +195,7 @@ class Drifting:
         as_share(level, "level", open_above=True)
 
         def limits(weights: FloatArray, rows: Any, _: Any, **own: Any) -> tuple[Any, Any]:
-            return self._interval_of(weights, self._predictions(rows, **own), level)
+            return self._interval_of(weights, self._interval_prediction(rows, **own), level)
 
         low, high = self._weighed(limits, rows_ahead, X, **options)
         return low, high
@@ -356,6 +356,10 @@ class Drifting:
             return ask(self.switched(ahead - 1)._state.weights, rows, targets, rows_ahead=ahead, **own)
 
         return each_ahead_unchecked(rows_ahead, X, y, options.get("X_var"), asked)
+
+    def _interval_prediction(self, X: Any, **options: Any) -> Prediction:
+        """What each hypothesis takes quantiles from, along a first axis: ``(K, ...)``."""
+        return stacked([member._interval_prediction(X, **options) for member in self._state.members])
 
     def _predictions(self, X: Any, **options: Any) -> Prediction:
         """What each hypothesis predicts, along a first axis: ``(K, ...)``."""

@@ -195,6 +195,10 @@ class Ensemble:
         """What each of the `components` predicts, along a first axis: ``(components, ...)``."""
         return stacked([part.predict(X, **options) for _, part in self.components])
 
+    def interval_predictions(self, X: Any, **options: Any) -> Prediction:
+        """What each component takes the quantiles of its intervals from, ``(components, n, ...)``."""
+        return stacked([part._interval_prediction(X, **options) for _, part in self.components])
+
     @property
     def _evidences(self) -> list[float]:
         return [member.log_evidence for member in self.members]

@@ -1,7 +1,7 @@
 """What all mixtures of models need: predictions side by side, and copies to go back to."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from onepass.models.perceptron import Prediction
 
 __all__ = [
     "WORTH_THREADS",
+    "joined",
     "log_mixture",
     "mixed_prediction",
     "mixed_scores",
@@ -28,6 +29,11 @@ WORTH_THREADS = 10_000_000
 def stacked(predictions: Sequence[Prediction]) -> Prediction:
     """Put what several models predict along a first axis."""
     return Prediction(*(np.array(parts) for parts in zip(*predictions, strict=True)))
+
+
+def joined(chunks: Iterable[Prediction]) -> Prediction:
+    """Put what several models predict for chunks of rows, ``(K, n, ...)``, together."""
+    return Prediction(*(np.concatenate(parts, axis=1) for parts in zip(*chunks, strict=True)))
 
 
 def log_mixture(weights: FloatArray, log_densities: FloatArray) -> FloatArray:

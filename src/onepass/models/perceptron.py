@@ -621,6 +621,10 @@ class BayesianPerceptron(DriftChoice):
         low, high = each_ahead(rows_ahead, (rows, row_vars), limits)
         return _one_or_many(low, single), _one_or_many(high, single)
 
+    def _interval_prediction(self, X: Inputs, **options: Any) -> Prediction:
+        """What intervals of mixtures take their quantiles from."""
+        return self.predict(X, **options)
+
     def log_predictive(
         self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None, rows_ahead: RowsAhead = 1
     ) -> Any:

@@ -494,7 +494,10 @@ def test_explanations_are_those_of_the_model_of_the_table(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("own", "labels"),
-    [(onepass.BayesianPerceptronRegressor(noise=1.0, warm_up=50), False), (onepass.BayesianPerceptronClassifier(), True)],
+    [
+        (onepass.BayesianPerceptronRegressor(noise=1.0, warm_up=50), False),
+        (onepass.BayesianPerceptronClassifier(), True),
+    ],
 )
 def test_an_estimator_tells_what_its_numbers_do(own: Any, labels: bool) -> None:
     rng = np.random.default_rng(5)

@@ -701,18 +701,22 @@ class BayesianNetwork(DriftChoice):
         For classes the limits are those of the probability of each class, ``(n, K)``. ``rows_ahead`` is as for
         `predict`.
 
-        The interval of a probability is wider than the ``pre_var`` of `predict` says: it includes the variance by which
-        hidden units bend, which a new label, learned or scored, can't tell from chance.
+        The interval of a probability is wider than the ``pre_var`` of `predict` says: it includes the variance that
+        hidden units add by not being linear, which a new label, learned or scored, can't distinguish from chance.
         """
         as_share(level, "level", open_above=True)
+        return self._likelihood.interval(self._interval_prediction(X, rows_ahead=rows_ahead), level)
+
+    def _interval_prediction(self, X: ArrayLike, *, rows_ahead: RowsAhead = 1) -> Prediction:
+        """Return the prediction that `interval` takes its quantiles from: that of `predict`, wider for labels."""
         if not self._likelihood.is_label:
-            return self._likelihood.interval(self.predict(X, rows_ahead=rows_ahead), level)
+            return self.predict(X, rows_ahead=rows_ahead)
         rows, single = self._rows(X)
         (record,) = each_ahead(rows_ahead, (rows,), lambda ahead, own: (self.ahead(ahead)._curved_records(own),))
-        return self._likelihood.interval(self._prediction(record, single), level)
+        return self._prediction(record, single)
 
     def _curved_records(self, rows: FloatArray) -> FloatArray:
-        """`_records` with the variance by which hidden units bend."""
+        """`_records` with the variance that hidden units add by not being linear."""
         with np.errstate(over="ignore", invalid="ignore"):
             means, covs = self._output_moments(rows)
             covs = covs + curvature_covariance(self._structure, self._state.belief, self._units, rows)

@@ -9,7 +9,7 @@ their weights are independent and have the prior's variances.
 A sum of covariances ``B ⊗ A``, or of precisions, is no such product. Where the belief drifts, forgets or is merged, the
 sum is projected on the nearest product: that of the least divergence from it. In the eigenvectors of the factors, in
 units of a prior with independent weights, both sums are diagonal, and the projection is that of a matrix of variances
-on an outer product of two vectors. No weight may become vaguer than the prior by it: without that bound idle weights
+on an outer product of two vectors. That step leaves no weight vaguer than the prior: without this bound idle weights
 of units that are known would pull up those of all others, and with drift more at every step.
 """
 

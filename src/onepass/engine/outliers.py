@@ -237,8 +237,8 @@ class Trust:
     def watch(self):
         """Add the log odds of a jump of the truth that the row has: its density after one over that without.
 
-        Numbers are compared with the recent share of distrusted ones: outliers that become more frequent are no jump,
-        as long as most rows are still trusted.
+        Numbers are compared with the recent share of distrusted ones: outliers that become more frequent are not a
+        jump, as long as most rows are still trusted.
         """
         share = self.outlier_share()
         if not self.blank:

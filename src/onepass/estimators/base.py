@@ -66,7 +66,7 @@ class OnePassEstimator(SavableEstimator):
     drift: float | str
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Forget everything, then learn the rows, ``passes`` times and in their order; networks shuffle them by default.
+        """Forget everything, then learn the rows, ``passes`` times in the order given; networks shuffle by default.
 
         Parameters
         ----------

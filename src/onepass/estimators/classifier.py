@@ -55,7 +55,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
             as_nonnegative(weight, f"class_weight[{label!r}]")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Forget everything, then learn the rows, ``passes`` times and in their order; networks shuffle them by default.
+        """Forget everything, then learn the rows, ``passes`` times in the order given; networks shuffle by default.
 
         Parameters
         ----------

@@ -158,7 +158,7 @@ def _input_noise(likelihood: Any, mean: Expression, var: Expression) -> tuple[Ex
 
 
 def _outputs(model: BayesianNetwork, z: Expression) -> tuple[Expression, Covariances, Covariances]:
-    """Means of all outputs, their covariances and what hidden units add to them by bending, if there are any.
+    """Means of all outputs, their covariances and what hidden units add to them by not being linear, if there are any.
 
     These are `onepass.models.network.propagation`, term by term.
     """

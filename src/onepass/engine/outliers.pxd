@@ -54,6 +54,7 @@ cdef class Trust:
     cdef bint is_shifted(self) noexcept nogil
     cpdef void finish_shift(self, double prior_information) noexcept nogil
     cdef double far_off(self) noexcept nogil
+    cdef double own_share_of_square(self) noexcept nogil
     cpdef bint has_jumped(self) noexcept nogil
     cpdef bint is_alarmed(self) noexcept nogil
     cpdef bint starts_over(self) noexcept nogil

@@ -419,6 +419,21 @@ class Trust:
             return self.distrust
         return self.last[3] + self.last[4] + self.last[5]
 
+    def own_share_of_square(self):
+        """What of the last row's squared error is due to the usual noise, if that is larger in outliers as assumed.
+
+        An error a few times as large as the noise counts in full: it may well be the network's own, and without it the
+        noise would shrink, by which even more rows would be distrusted. So does every error while most rows are
+        distrusted: then it is the noise that is too small.
+        """
+        if max(self.outlier_share(), self.recent_share) > _MOST_SHARE:
+            return 1.0
+        i: cython.Py_ssize_t
+        share = self.last[0] + self.last[1]
+        for i in range(1, N_WIDE):
+            share += self.last[i + 1] / NOISE_SCALES[i]
+        return share
+
     def assign(self, other):
         """Take over another's numbers."""
         numbers: cython.double[N_TRUST]

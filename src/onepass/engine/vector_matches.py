@@ -735,8 +735,7 @@ class NoisyNumbers(VectorLikelihood):
     def move_noise(self, mean, cov, target, state, gain, bound):
         """Move the running means of the noise and of the squared errors over their predicted variance.
 
-        By rows that are not far off: an error a few times as large as the noise may well be the network's own, and
-        a noise learned without them would shrink, by which it would distrust even more. Further copies of a row tell
+        By rows that are not far off, as far as their errors are due to the usual noise. Further copies of a row tell
         nothing of the noise: a network has weights enough to fit them exactly.
         """
         near = min(state.row_weight, 1.0) * (1.0 - state.trust.far_off())
@@ -748,7 +747,7 @@ class NoisyNumbers(VectorLikelihood):
             total = cov[k * self.size + k] + expected
             square = (target[k] - mean[k]) * (target[k] - mean[k])
             if state.trust.active:  # next to nothing of what is far off may still be much
-                square = min(square, _FARTHEST_NEAR * total)
+                square = min(square, _FARTHEST_NEAR * total) * state.trust.own_share_of_square()
             else:
                 state.largest_of[k] = state.trust.largest_square(state.largest_of[k], square, total)
             if state.noise_weight_of[k] > 0.0:

@@ -359,7 +359,8 @@ def test_refusals_are_logged_once_in_a_while(
     caplog.set_level("WARNING", "onepass.service")
 
     def reasons() -> list[Any]:
-        # Other servers may be running, and a handler that another test left behind can pass one record on twice.
+        # Other servers may be running; and if another test has set up the logs, pytest listens at this logger and at
+        # the root, and sees each record twice.
         own = {id(one): one for one in caplog.records if one.thread == host.thread.ident}
         return [vars(one)["reasons"] for one in own.values() if one.getMessage() == "connections refused"]
 

@@ -49,7 +49,7 @@ class RunStart:
         """Make the start that a file describes."""
         starts = tuple(None if row is None else as_tally(row, "starts") for row in state["starts"])
         base, replaced = (None if state[name] is None else str(state[name]) for name in ("base", "replaced"))
-        shuffle = state.get("shuffle")  # which files of earlier versions don't have
+        shuffle = state["shuffle"]
         counts = as_tally(state["rows"], "rows"), as_tally(state["rejected"], "rejected")
         return cls(base, replaced, starts, *counts, None if shuffle is None else as_tally(shuffle, "shuffle"))
 
@@ -91,7 +91,7 @@ class Progress:
         begun, content = notes.pop("begun", None), notes.pop("content", None)
         return cls(
             given,
-            Position(**{name: as_tally(rows, name) for name, rows in {**Position()._asdict(), **place}.items()}),
+            Position(*(as_tally(place[name], name) for name in Position._fields)),
             notes,
             None if begun is None else RunStart.from_state(begun),
             {as_tally(number, "number"): LearnedFile.from_state(file) for number, file in notes.pop("learned", ())},

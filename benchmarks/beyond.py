@@ -26,7 +26,7 @@ import numpy as np
 
 from benchmarks.cells import Cell
 from benchmarks.uci.splits import Split, evaluate_on, find_datasets
-from onepass import BayesianCommittee, BayesianNetwork
+from onepass import BayesianCommittee, BayesianNetwork, Mixture
 from onepass._typing import FloatArray
 
 __all__ = ["HeldOut", "cells", "few_rows", "gap", "held_out", "regions"]
@@ -48,7 +48,7 @@ def one_network(d: int, seed: int) -> BayesianNetwork:
     return BayesianNetwork(d, (50,), seed=seed)
 
 
-def committee(d: int, seed: int) -> BayesianCommittee:
+def committee(d: int, seed: int) -> Mixture:
     """The same, as a committee; members have consecutive seeds."""
     return BayesianCommittee(d, (50,), seed=10 * seed, workers=1)
 

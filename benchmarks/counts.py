@@ -74,7 +74,7 @@ def count_scores(model: Any, seed: int) -> tuple[float, float, float]:
 def noise_far_away(seed: int) -> float:
     """Standard deviation of the noise that a network predicts far from its data; at their edge it is 0.5."""
     X, y, _ = problem(1000, seed, 0.05, 10.0)
-    network = BayesianNetwork(1, (20,), noise="heteroscedastic", seed=seed).learn(X, y)
+    network = BayesianNetwork(1, (20,), observation="heteroscedastic", seed=seed).learn(X, y)
     return float(np.sqrt(network.predict(np.array([FAR])).noise_var))
 
 

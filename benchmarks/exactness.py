@@ -131,7 +131,10 @@ def regressor(problem: Problem, prior_var: float, weights: FloatArray | None = N
     """Learn with a `BayesianPerceptronRegressor`, which standardises by its first rows; the intercept is left out."""
     X, y = problem.X, problem.y
     model = BayesianPerceptronRegressor(prior_scale=float(np.sqrt(prior_var))).fit(X, y, sample_weight=weights)
-    _, first, targets = problem.at(slice(_WARM_UP))  # whose weights, if there are any, are equal
+    new = np.append(True, (X[1:] != X[:-1]).any(axis=1) | (y[1:] != y[:-1]))
+    starts = np.flatnonzero(new | (model.n_seen_ == len(y)))  # of runs of equal rows, if these were taken for one row
+    stop = starts[_WARM_UP] if len(starts) > _WARM_UP else len(y)
+    _, first, targets = problem.at(slice(stop))  # whose weights, if there are any, are equal
     scale, unit = first.std(axis=0), targets.std()
     scale = np.where(scale > 1e-12 * np.abs(first).max(axis=0), scale, 1.0)
     centre, middle = first.mean(axis=0), targets.mean()

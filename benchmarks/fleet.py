@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from onepass import PerceptronFleet
-from onepass._typing import FloatArray
 
 FEATURES, BATCH = 10, 100_000
 
@@ -32,17 +31,17 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def batch(rng: np.random.Generator, keys: Any) -> tuple[Any, FloatArray, FloatArray]:
+def batch(rng: np.random.Generator, keys: Any) -> dict[str, Any]:
     X = rng.normal(size=(len(keys), FEATURES))
-    return keys, X, (X.sum(axis=1) + rng.logistic(size=len(keys)) > 0).astype(np.float64)
+    return {"X": X, "y": (X.sum(axis=1) + rng.logistic(size=len(keys)) > 0).astype(np.float64), "keys": keys}
 
 
 def rates(n_keys: int) -> None:
     rng = np.random.default_rng(0)
     warm = PerceptronFleet(FEATURES)
     for _ in range(2):
-        warm.predict_then_learn(*batch(rng, rng.integers(10, size=BATCH)))
-        warm.predict(*batch(rng, rng.integers(10, size=BATCH))[:2])
+        warm.predict_then_learn(**batch(rng, rng.integers(10, size=BATCH)))
+        warm.predict(rng.normal(size=(BATCH, FEATURES)), keys=rng.integers(10, size=BATCH))
     before = peak()
     fleet = PerceptronFleet(FEATURES)
     seconds: dict[str, list[float]] = {"new keys": [], "known keys": [], "predictions": []}
@@ -50,14 +49,14 @@ def rates(n_keys: int) -> None:
     for part in np.array_split(names, max(n_keys // BATCH, 1)):
         rows = batch(rng, part)
         start = time.perf_counter()
-        fleet.learn(*rows)
+        fleet.learn(**rows)
         seconds["new keys"].append((time.perf_counter() - start) / len(part))
     for _ in range(10):
         rows = batch(rng, names[rng.integers(n_keys, size=BATCH)])
         start = time.perf_counter()
-        fleet.learn(*rows)
+        fleet.learn(**rows)
         middle = time.perf_counter()
-        fleet.predict(*rows[:2])
+        fleet.predict(rows["X"], keys=rows["keys"])
         seconds["known keys"].append((middle - start) / BATCH)
         seconds["predictions"].append((time.perf_counter() - middle) / BATCH)
     for what, times in seconds.items():
@@ -77,7 +76,7 @@ def evicting(fleet: PerceptronFleet) -> None:
         n, some = 0, min(20_000, len(keys) // 4)
         start = time.perf_counter()
         for _ in range(5):
-            fleet.learn(*batch(rng, rng.choice(keys, some, replace=False)))
+            fleet.learn(**batch(rng, rng.choice(keys, some, replace=False)))
             n += some
         back = time.perf_counter() - start
         print(
@@ -91,22 +90,23 @@ def population() -> None:
     """Log-loss of the first rows of new keys, each before it is learned."""
     rng = np.random.default_rng(0)
 
-    def rows(n_keys: int, each: int, first: int) -> tuple[Any, FloatArray, FloatArray]:
+    def rows(n_keys: int, each: int, first: int) -> dict[str, Any]:
         weights = rng.normal(np.linspace(-1.0, 1.0, FEATURES), 0.5, size=(n_keys, FEATURES))
         keys = rng.permutation(np.repeat(np.arange(n_keys), each))
         X = rng.normal(size=(len(keys), FEATURES))
         a = (X * weights[keys]).sum(axis=1)
-        return keys + first, X, (rng.random(len(keys)) < 1.0 / (1.0 + np.exp(-a))).astype(np.float64)
+        y = (rng.random(len(keys)) < 1.0 / (1.0 + np.exp(-a))).astype(np.float64)
+        return {"X": X, "y": y, "keys": keys + first}
 
     known, new = rows(5000, 50, 0), rows(2000, 20, 10**6)
     for name in ("flat prior", "population"):
-        fleet = PerceptronFleet(FEATURES).learn(*known)
+        fleet = PerceptronFleet(FEATURES).learn(**known)
         if name == "population":
             start = time.perf_counter()
             fleet.prior = fleet.population()
             print(f"population of {len(fleet):,} keys learned in {time.perf_counter() - start:.2f} s")
-        p = fleet.predict_then_learn(*new).mean
-        loss = -np.mean(np.log(np.where(new[2] > 0.5, p, 1.0 - p)))
+        p = fleet.predict_then_learn(**new).mean
+        loss = -np.mean(np.log(np.where(new["y"] > 0.5, p, 1.0 - p)))
         print(f"log-loss of the first 20 rows of 2,000 new keys, {name}: {loss:.4f}")
 
 

@@ -36,7 +36,7 @@ VARIANTS: list[tuple[str, int, str, dict[str, Any]]] = [
     ("layer blocks", 1, "reuse", {"covariance": "layer"}),
     ("neuron blocks", 1, "reuse", {"covariance": "neuron"}),
     ("diagonal", 1, "reuse", {"covariance": "diagonal"}),
-    ("noise by a second output", 1, "reuse", {"noise": "heteroscedastic"}),
+    ("noise by a second output", 1, "reuse", {"observation": "heteroscedastic"}),
     ("batches of 8 rows", 1, "reuse", {"batch": 8}),
     ("batches of 32 rows", 1, "reuse", {"batch": 32}),
     ("two hidden layers of 25", 1, "reuse", {"hidden": (25, 25)}),
@@ -50,7 +50,7 @@ VARIANTS: list[tuple[str, int, str, dict[str, Any]]] = [
     ("one network, 10 passes reused", 10, "reuse", {}),
     ("one network, 10 passes EP", 10, "ep", {}),
     ("two hidden layers, 10 passes EP", 10, "ep", {"hidden": (25, 25)}),
-    ("second output, 10 passes EP", 10, "ep", {"noise": "heteroscedastic"}),
+    ("second output, 10 passes EP", 10, "ep", {"observation": "heteroscedastic"}),
     ("committee of 5, 10 passes EP", 10, "ep", {"members": 5}),
 ]
 

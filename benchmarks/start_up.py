@@ -24,7 +24,7 @@ _ROUNDS = 5
 _FIRST_CALLS = {
     "perceptron": ("BayesianPerceptron", "BayesianPerceptron(5).learn(X, y)"),
     "network": ("BayesianNetwork", "BayesianNetwork(5, (20,)).learn(X, y)"),
-    "fleet": ("PerceptronFleet", "PerceptronFleet(5).learn(list('ab') * 50, X, y)"),
+    "fleet": ("PerceptronFleet", "PerceptronFleet(5).learn(X, y, keys=list('ab') * 50)"),
 }
 _TIMED = """
 import time, numpy as np

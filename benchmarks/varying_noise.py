@@ -89,7 +89,7 @@ def scores_by_passes(split: Split, hidden: tuple[int, ...], seed: int, passes: t
     """R² and mean log-likelihood of the test rows after each number of passes, ``(2, passes)``."""
     found = []
     for count in passes:
-        network = BayesianNetwork(split.X.shape[1], hidden, noise="heteroscedastic", seed=seed)
+        network = BayesianNetwork(split.X.shape[1], hidden, observation="heteroscedastic", seed=seed)
         network.learn(split.X, split.y, passes=count, refine="ep")
         r2 = r2_score(split.y_test, network.predict(split.X_test).mean)
         found.append((r2, float(np.mean(network.log_predictive(split.X_test, split.y_test)))))
@@ -130,8 +130,8 @@ def compare_noises() -> None:
         for seed in range(5):
             X, y, _ = problem(1000, seed, least, growth)
             test, target, std = problem(4000, 100 + seed, least, growth)
-            for label, noise in (("one noise", "learn"), ("second output", "heteroscedastic")):
-                network = BayesianNetwork(1, (20,), noise=noise, seed=seed).learn(X, y)  # type: ignore[arg-type]
+            for label, kind in (("one noise", "gaussian"), ("second output", "heteroscedastic")):
+                network = BayesianNetwork(1, (20,), observation=kind, seed=seed).learn(X, y)
                 likelihood = LogLikelihood().update(predictions(network, test, target)).get()
                 table.setdefault(label, []).append(np.append(likelihood, quarters(network, test, target)))
             error = target - np.sin(2 * test[:, 0])

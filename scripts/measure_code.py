@@ -2,7 +2,8 @@
 
     python scripts/measure_code.py [FOLDER]
 
-FOLDER is the root of a checkout, by default this one; give another to compare two versions.
+FOLDER is the root of a checkout, by default this one; give another to compare two versions. Long functions and those
+with many parameters are listed at the end.
 """
 
 import ast
@@ -31,6 +32,11 @@ def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     given = function.args
     names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
     return len([name for name in names if name not in ("self", "cls")])
+
+
+def lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """How many lines a function has, its signature and docstring among them."""
+    return (function.end_lineno or 0) - function.lineno + 1
 
 
 def compared_names(source: str, names: set[str]) -> int:
@@ -67,9 +73,9 @@ def main() -> None:
     for folder in CORE:
         own = [text for path, text in core.items() if path.relative_to(package).parts[0] == folder]
         print(f"{'  ' + folder:48} {sum(text.count(chr(10)) for text in own):8,}")
-    known = [one for text in everything.values() for one in functions(text)]
-    long = [one for one in known if (one.end_lineno or 0) - one.lineno >= LONG]
-    many = [one for one in known if parameters(one) > MANY]
+    known = [(path.relative_to(package), one) for path, text in everything.items() for one in functions(text)]
+    long = [(lines(one), path, one) for path, one in known if lines(one) > LONG]
+    many = [(parameters(one), path, one) for path, one in known if parameters(one) > MANY]
     print(f"{'functions':48} {len(known):8,}")
     print(f"{f'  of more than {LONG} lines':48} {len(long):8,}")
     print(f"{f'  with more than {MANY} parameters':48} {len(many):8,}")
@@ -78,6 +84,9 @@ def main() -> None:
         files = sum(count > 0 for count in hits.values())
         print(f"{f'comparisons with a name: {kind} (files)':48} {sum(hits.values()):8,} ({files})")
     print(f"{f'repeated lines (passages of {RUN} or more), core':48} {repeated_lines(list(core.values())):8,}")
+    for what, found in (("lines", long), ("parameters", many)):
+        for count, path, one in sorted(found, key=lambda entry: -entry[0]):
+            print(f"{f'{path}:{one.lineno} {one.name}':64} {count:4} {what}")
 
 
 if __name__ == "__main__":

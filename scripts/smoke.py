@@ -36,7 +36,7 @@ def models(folder: Path) -> None:
         onepass.BayesianNetwork(3, (10,)).learn(X, numbers),
         onepass.BayesianNetwork(3, (10,), 3, observation="categorical", covariance="diagonal").learn(X, classes),
         onepass.BayesianCommittee(3, (5,)).learn(X, numbers),
-        onepass.PerceptronFleet(3).learn(["a", "b"] * 100, X, labels),
+        onepass.PerceptronFleet(3).learn(X, labels, keys=["a", "b"] * 100),
         onepass.BayesianPerceptronClassifier().fit(X, classes),
         onepass.BayesianPerceptronRegressor().fit(X, numbers),
         onepass.BayesianMLPClassifier().fit(X, labels),
@@ -45,8 +45,8 @@ def models(folder: Path) -> None:
     for model in fitted:
         onepass.save(model, folder / "model")
         again = onepass.load(folder / "model")
-        given = (["a", "new"], X[:2]) if isinstance(model, onepass.PerceptronFleet) else (X[:2],)
-        expected, seen = model.predict(*given), again.predict(*given)
+        given = {"keys": ["a", "new"]} if isinstance(model, onepass.PerceptronFleet) else {}
+        expected, seen = model.predict(X[:2], **given), again.predict(X[:2], **given)
         np.testing.assert_array_equal(np.asarray(expected), np.asarray(seen))
         print("ok", type(model).__name__)
 

@@ -62,7 +62,7 @@ for model in (
     onepass.BayesianPerceptron(3).learn(X, labels),
     onepass.BayesianNetwork(3, (5,)).learn(X, y),
     onepass.BayesianCommittee(3, (5,)).learn(X, y),
-    onepass.PerceptronFleet(3).learn(["a", "b"] * 30, X, labels),
+    onepass.PerceptronFleet(3).learn(X, labels, keys=["a", "b"] * 30),
     onepass.BayesianPerceptronClassifier().fit(X, classes),
     onepass.BayesianPerceptronRegressor().fit(X, y),
     onepass.BayesianMLPClassifier().fit(X, classes),

@@ -39,7 +39,7 @@ def test_no_module_asks_for_a_compiler() -> None:
         "import sys; sys.modules.update(dict.fromkeys(['cython', 'Cython', 'numba'], None)); import onepass;"
         "onepass.BayesianPerceptron(1).learn([[1.0], [2.0]], [1, 0]);"
         "onepass.BayesianNetwork(1, (2,)).learn([[1.0], [2.0]], [1, 0]);"
-        "onepass.PerceptronFleet(1).learn(['a', 'b'], [[1.0], [2.0]], [1, 0])"
+        "onepass.PerceptronFleet(1).learn([[1.0], [2.0]], [1, 0], keys=['a', 'b'])"
     )
     out = run(code)
     assert out.returncode == 0, out.stderr

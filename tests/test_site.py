@@ -32,6 +32,7 @@ MODULES = (
     "onepass.files.events",
     "onepass.paper.kalman_network",
     "onepass.likelihoods",
+    "onepass.layers",
     "onepass.merging",
     "onepass.river",
 )

@@ -11,9 +11,9 @@ import numpy as np
 from benchmarks.bandits.baselines import LinTS, LinUCB, Player, UniformPlay
 from benchmarks.bandits.run import BanditPlayer
 from benchmarks.bandits.tasks import Task, drifting_arms, labelled, linear_gaussian, read_mnist
-from onepass.beliefs.layout import Conv2D
 from onepass.decisions.bandit import ContextualBandit
 from onepass.decisions.policies import Thompson
+from onepass.layers import Conv2D
 
 __all__ = ["ENTRIES", "Entry"]
 

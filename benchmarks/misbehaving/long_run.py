@@ -18,7 +18,7 @@ from benchmarks.misbehaving.study import Outcome, Study
 from benchmarks.timing import race, ratio
 from onepass import BayesianPerceptron
 from onepass._typing import FloatArray
-from onepass.models.drifting import HYPOTHESES
+from onepass.models.weighting import HYPOTHESES
 
 __all__ = ["Part", "oracle_error", "outcomes", "wandering"]
 

@@ -19,7 +19,7 @@ import numpy as np
 from onepass._cores import available_cores
 from onepass._typing import FloatArray
 from onepass.evaluation.metrics import Coverage95, DistributionPredictions, LogLikelihood, RootMeanSquaredError
-from onepass.models.ensemble import BayesianCommittee
+from onepass.models.mixture import BayesianCommittee, Mixture
 from onepass.models.network import BayesianNetwork
 
 __all__ = [
@@ -119,13 +119,10 @@ def score(split: Split, setting: Setting) -> Score:
     committee = BayesianCommittee(
         split.X.shape[1], setting.hidden, members=setting.members, seed=setting.seed, workers=1
     )
-    refine = "ep" if committee.members[0].covariance == "full" else "reuse"
-    return evaluate_on(split, committee, setting.passes, refine)
+    return evaluate_on(split, committee, setting.passes, "auto")
 
 
-def evaluate_on(
-    split: Split, model: BayesianCommittee | BayesianNetwork, passes: int, refine: str, batch: int = 1
-) -> Score:
+def evaluate_on(split: Split, model: Mixture | BayesianNetwork, passes: int, refine: str, batch: int = 1) -> Score:
     """Have a model learn a split's training part and score its test part."""
     begin = perf_counter()
     model.learn(split.X, split.y, passes=passes, refine=refine, batch=batch)
@@ -137,7 +134,7 @@ def evaluate_on(
     return Score(rmse, log_likelihood, 100.0 * coverage, seconds)
 
 
-def _test_predictions(split: Split, model: BayesianCommittee | BayesianNetwork) -> DistributionPredictions:
+def _test_predictions(split: Split, model: Mixture | BayesianNetwork) -> DistributionPredictions:
     """Predictions of the test part, in the target's own unit."""
     low, high = model.interval(split.X_test)
     return DistributionPredictions(

@@ -213,6 +213,6 @@ def _measure(series: Series, study: Study) -> list[Outcome]:
 
 
 def _error(network: BayesianNetwork, X: FloatArray, y: Any) -> float:
-    if network.observation == "categorical":
+    if network.observation.is_class:
         return -float(np.mean(network.log_predictive(X, y)))
     return float(np.sqrt(np.mean((network.predict(X).mean - y) ** 2)) / np.std(y))

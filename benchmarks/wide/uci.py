@@ -13,7 +13,7 @@ from sklearn.datasets import make_friedman1
 from benchmarks.uci.splits import Split, evaluate_on, load_split
 from benchmarks.wide.study import Figure, Findings, Study, Table
 from onepass import BayesianNetwork
-from onepass.beliefs.structures import STRUCTURES, Covariance
+from onepass.beliefs.choice import BELIEFS, Covariance
 
 __all__ = ["findings", "forms"]
 
@@ -26,7 +26,7 @@ def forms() -> dict[str, Covariance]:
     """Every covariance that a network of one hidden layer can have here, by the name it has in the table."""
     names = ("full", "low_rank", "layer", "neuron", "diagonal", "kronecker")
     return {
-        **{name: name for name in names if name in STRUCTURES},
+        **{name: name for name in names if name in BELIEFS},
         "kronecker, full": ("kronecker", "full"),
     }
 

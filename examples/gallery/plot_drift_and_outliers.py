@@ -12,7 +12,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 
-from onepass import BayesianPerceptron
+from onepass import BayesianPerceptron, Mixture
 
 rng = np.random.default_rng(1)
 time = np.arange(400)
@@ -22,9 +22,10 @@ y[[60, 110, 160]] += [8.0, -7.0, 10.0]
 X = np.column_stack([np.sin(phase), np.cos(phase)])
 
 figure, axes = plt.subplots(2, 1, figsize=(9.0, 4.6), sharex=True, sharey=True, layout="constrained")
-settings: tuple[dict[str, Any], ...] = ({}, {"outliers": 0.05, "drift": "auto"})
-for axis, options, title in zip(axes, settings, ("plain", 'outliers=0.05, drift="auto"'), strict=True):
-    model = BayesianPerceptron(2, "linear", cov=[25.0, 4.0, 4.0], noise="learn", **options)
+options: dict[str, Any] = {"cov": [25.0, 4.0, 4.0], "noise": "learn"}
+plain = BayesianPerceptron(2, "linear", **options)
+robust = Mixture.over_drift(BayesianPerceptron, 2, "linear", outliers=0.05, **options)
+for axis, model, title in ((axes[0], plain, "plain"), (axes[1], robust, "outliers=0.05, several rates of drift")):
     seen = model.predict_then_learn(X, y)
     half_width = 1.96 * np.sqrt(seen.var + seen.noise_var)
     axis.fill_between(time, seen.mean - half_width, seen.mean + half_width, color="C0", alpha=0.25, lw=0)

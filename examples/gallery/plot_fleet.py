@@ -25,7 +25,7 @@ def labels(shops: np.ndarray, tastes: np.ndarray, X: np.ndarray) -> np.ndarray:
 tastes = common + 0.4 * rng.normal(size=(KNOWN + NEW, 4))
 shops = np.repeat(np.arange(KNOWN), 40)
 X = rng.normal(size=(len(shops), 3))
-known = PerceptronFleet(n_features=3).learn(shops, X, labels(shops, tastes, X))
+known = PerceptronFleet(n_features=3).learn(X, labels(shops, tastes, X), keys=shops)
 
 figure, axis = plt.subplots(figsize=(6.0, 3.4), layout="constrained")
 new = np.arange(KNOWN, KNOWN + NEW)
@@ -37,9 +37,9 @@ for label in ("wide prior", "population of 300 shops"):
     losses = []
     for rows in draws:
         truth = labels(new, tastes, rows)
-        p = np.clip(fleet.predict(new, rows).mean, 1e-9, 1 - 1e-9)
+        p = np.clip(fleet.predict(rows, keys=new).mean, 1e-9, 1 - 1e-9)
         losses.append(-np.mean(truth * np.log(p) + (1 - truth) * np.log(1 - p)))
-        fleet.learn(new, rows, truth)
+        fleet.learn(rows, truth, keys=new)
     axis.plot(np.arange(ROWS), losses, label=label)
 axis.set(xlabel="rows that each new shop has learned", ylabel="log-loss of the next row")
 axis.legend()

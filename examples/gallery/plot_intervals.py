@@ -26,17 +26,17 @@ grid = np.linspace(-1.7, 1.7, 200)[:, None]
 edges = np.linspace(-1.7, 1.7, 9)
 
 figure, axes = plt.subplots(1, 3, figsize=(10.0, 3.2), layout="constrained")
-for axis, noise, colour in zip(axes, ("learn", "heteroscedastic"), ("C1", "C0"), strict=False):
-    model = BayesianMLPRegressor((30,), noise=noise, random_state=0).fit(X, y)
+for axis, kind, colour in zip(axes, ("gaussian", "heteroscedastic"), ("C1", "C0"), strict=False):
+    model = BayesianMLPRegressor((30,), observation=kind, random_state=0).fit(X, y)
     low, high = model.predict_interval(grid, level=0.95)
     axis.plot(*draw(300), "o", color="black", ms=2, alpha=0.5)
     axis.fill_between(grid[:, 0], low, high, color=colour, alpha=0.3, lw=0)
-    axis.set(title=f'noise="{noise}"', ylim=(-2.2, 2.2), xlabel="x")
+    axis.set(title=f'observation="{kind}"', ylim=(-2.2, 2.2), xlabel="x")
     low, high = model.predict_interval(X_new, level=0.95)
     inside = (low <= y_new) & (y_new <= high)
     parts = np.digitize(X_new[:, 0], edges[1:-1])
     shares = [100.0 * inside[parts == part].mean() for part in range(8)]
-    axes[2].step([*edges[:-1], edges[-1]], [*shares, shares[-1]], where="post", color=colour, label=noise)
+    axes[2].step([*edges[:-1], edges[-1]], [*shares, shares[-1]], where="post", color=colour, label=kind)
 axes[2].axhline(95.0, color="0.4", lw=1, ls="--")
 axes[2].set(title="new targets inside, per cent", ylim=(65, 101), xlabel="x")
 axes[2].legend()

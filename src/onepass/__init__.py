@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from onepass.activations import Activation, Moments, PiecewiseLinear, Quadrature, max_linear
-    from onepass.beliefs.layout import Conv2D
     from onepass.estimators import (
         BayesianMLPClassifier,
         BayesianMLPRegressor,
@@ -16,11 +15,13 @@ if TYPE_CHECKING:
         BayesianPerceptronRegressor,
     )
     from onepass.files.checkpoint import CheckpointError, load, save
+    from onepass.layers import Conv2D
     from onepass.merging import merge
-    from onepass.models.ensemble import BayesianCommittee
     from onepass.models.fleet import PerceptronFleet
+    from onepass.models.mixture import BayesianCommittee, Mixture
     from onepass.models.network import BayesianNetwork
-    from onepass.models.perceptron import BayesianPerceptron, Prediction
+    from onepass.models.perceptron import BayesianPerceptron
+    from onepass.models.prediction import Prediction
 
 __version__ = "0.2.0"
 
@@ -35,6 +36,7 @@ __all__ = [
     "BayesianPerceptronRegressor",
     "CheckpointError",
     "Conv2D",
+    "Mixture",
     "Moments",
     "PerceptronFleet",
     "PiecewiseLinear",
@@ -50,11 +52,12 @@ __all__ = [
 # Models are found by `onepass.files.registry`, everything else here.
 _MODULES = {
     "Activation": "onepass.activations",
+    "BayesianCommittee": "onepass.models.mixture",
     "CheckpointError": "onepass.files.checkpoint",
-    "Conv2D": "onepass.beliefs.layout",
+    "Conv2D": "onepass.layers",
     "Moments": "onepass.activations",
     "PiecewiseLinear": "onepass.activations",
-    "Prediction": "onepass.models.perceptron",
+    "Prediction": "onepass.models.prediction",
     "Quadrature": "onepass.activations",
     "load": "onepass.files.checkpoint",
     "max_linear": "onepass.activations",

@@ -1,15 +1,14 @@
-"""The recipe for a new activation in CONTRIBUTING.md, taken from the page and followed to the end."""
+"""The example on the page about adding an activation, taken from there and tried out."""
 
 import copy
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import onepass
 from onepass.activations import Activation
-from tests.helpers.markdown import code_block
+from tests.helpers.extending import run_page
 from tests.helpers.quadrature import moments
 
 RNG = np.random.default_rng(0)
@@ -18,9 +17,7 @@ RNG = np.random.default_rng(0)
 @pytest.fixture(scope="module")
 def sine() -> Activation:
     """The activation that the page defines."""
-    names: dict[str, Any] = {}
-    exec(code_block("CONTRIBUTING.md", "Add an activation"), names)
-    activation = names["Sine"]()
+    activation = run_page("activation")["Sine"]()
     assert isinstance(activation, Activation)
     return activation
 

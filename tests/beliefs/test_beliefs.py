@@ -3,8 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onepass.beliefs.block import BlockGaussian
+from onepass.beliefs.block import LayerBlocks
 from onepass.beliefs.full import FullGaussian, _squared
+from onepass.layers.layout import Layout
 
 
 def random_belief(seed: int, size: int) -> tuple[FullGaussian, np.ndarray, np.ndarray]:
@@ -70,10 +71,10 @@ def test_large_roots_are_squared_in_bands(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_blocks_come_apart_and_together_again() -> None:
     rng = np.random.default_rng(0)
-    belief = BlockGaussian(rng.normal(size=5), np.ones(5), np.array([0, 2, 5]))
+    belief = LayerBlocks(Layout((2, 1, 1)), rng.normal(size=5), np.ones(5))
     jacobian = rng.normal(size=(2, 5))
     belief.step(belief.project_outputs(jacobian)[0], jacobian, rng.normal(size=2), 0.05 * np.eye(2))
-    joined = BlockGaussian.from_parts(belief.parts())
+    joined = belief.join(belief.parts())
     np.testing.assert_allclose(joined.mean, belief.mean)
     for ours, theirs in zip(joined.cov, belief.cov, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)

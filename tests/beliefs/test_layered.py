@@ -13,9 +13,9 @@ from scipy.linalg import block_diag
 from scipy.optimize import minimize
 
 from onepass.beliefs.diagonal import DiagonalGaussian
-from onepass.beliefs.layered import FullLayer, KroneckerLayer, LayeredGaussian, nearest_outer_product
-from onepass.beliefs.layout import Wiring
-from onepass.engine.network_layers import LayerForm
+from onepass.beliefs.kronecker import KroneckerGaussian, nearest_outer_product
+from onepass.beliefs.layered import FullLayer, LayeredGaussian
+from onepass.layers.layout import Layout
 from tests.helpers.matrix_normal import divergence, inverse, kron, nearest_product, one_step, partial_traces, posterior
 from tests.helpers.matrix_normal import random_covariance as random_cov
 
@@ -23,18 +23,15 @@ from tests.helpers.matrix_normal import random_covariance as random_cov
 SHAPES = ((4, 3), (2, 5))
 
 
-def form(rows: int, cols: int, is_kronecker: bool) -> LayerForm:
-    own = Wiring.dense(cols - 1, rows)
-    return LayerForm(is_kronecker, own.n_in, rows, cols, own.patches, own.pools, own.pool_size)
+LAYOUT, FORMS = Layout((2, 4, 2)), ("kronecker", "full")
 
 
 def random_belief(seed: int = 0, dtype: str = "float64") -> LayeredGaussian:
     rng = np.random.default_rng(seed)
-    forms = [form(*shape, is_kronecker=number == 0) for number, shape in enumerate(SHAPES)]
-    mean = rng.normal(size=sum(rows * cols for rows, cols in SHAPES)).astype(dtype)
-    belief = LayeredGaussian(mean, np.ones_like(mean), forms)
+    mean = rng.normal(size=LAYOUT.size).astype(dtype)
+    belief = LayeredGaussian(LAYOUT, mean, np.ones_like(mean), forms=FORMS)
     wide, small = belief.layers
-    assert isinstance(wide, KroneckerLayer)
+    assert isinstance(wide, KroneckerGaussian)
     assert isinstance(small, FullLayer)
     wide.output_root[...], wide.input_root[...] = rng.normal(size=(4, 4)), rng.normal(size=(3, 3))
     wide.idle[...] = 0.0
@@ -42,13 +39,11 @@ def random_belief(seed: int = 0, dtype: str = "float64") -> LayeredGaussian:
     return belief
 
 
-def kronecker_layer(n_out: int, n_in: int, seed: int = 0) -> KroneckerLayer:
+def kronecker_layer(n_out: int, n_in: int, seed: int = 0) -> KroneckerGaussian:
     rng = np.random.default_rng(seed)
-    own = form(n_out, n_in, is_kronecker=True)
-    layer = KroneckerLayer(own, rng.normal(size=n_out * n_in), np.zeros(own.n_numbers))
-    layer.output_root[...] = np.linalg.cholesky(random_cov(rng, n_out))
-    layer.input_root[...] = np.linalg.cholesky(random_cov(rng, n_in))
-    return layer
+    mean = rng.normal(size=(n_out, n_in))
+    roots = [np.linalg.cholesky(random_cov(rng, size)) for size in (n_out, n_in)]
+    return KroneckerGaussian(mean, roots[0], roots[1])
 
 
 def dense(belief: LayeredGaussian) -> np.ndarray:
@@ -188,7 +183,7 @@ def test_weights_that_are_known_do_not_change_the_rest_of_a_product() -> None:
 def test_a_belief_starts_with_the_nearest_variances() -> None:
     rng = np.random.default_rng(0)
     variance = np.exp(rng.normal(size=22))
-    belief = LayeredGaussian(np.zeros(22), variance, random_belief().forms)
+    belief = LayeredGaussian(LAYOUT, np.zeros(22), variance, forms=FORMS)
     (outer, inner), full = belief.cov
     np.testing.assert_allclose(full, np.diag(variance[12:]), rtol=1e-12)
     np.testing.assert_allclose(kron(outer, inner), nearest_product(np.diag(variance[:12]), 4), atol=1e-5)
@@ -218,17 +213,17 @@ def test_what_fades_is_in_no_direction_vaguer_than_the_prior(fade: str) -> None:
 
 def test_forgetting_is_the_nearest_belief_to_the_sum_of_precisions() -> None:
     layer, prior, rng = kronecker_layer(2, 3), 20.0 * kron([0.7, 2.0], [1.0, 3.0, 0.5]), np.random.default_rng(2)
-    before, gap = np.array(layer.mean), rng.normal(size=6)
+    before, gap = layer.mean.flatten(), rng.normal(size=6)
     target = inverse(0.8 * inverse(kron(*layer.cov)) + 0.2 * np.diag(1.0 / prior))
     layer.forget(0.8, prior, gap)
     np.testing.assert_allclose(kron(*layer.cov), nearest_product(target, 2), rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(layer.mean, before + 0.2 * target @ (gap / prior), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(layer.mean.ravel(), before + 0.2 * target @ (gap / prior), rtol=1e-9, atol=1e-12)
 
 
 def test_forgetting_and_drift_of_a_single_output_are_exact() -> None:
     for number in range(2):
         layer, prior, rng = kronecker_layer(1, 5), 20.0 * np.array([1.0, 0.3, 2.0, 1.0, 4.0]), np.random.default_rng(2)
-        cov, mean, gap = kron(*layer.cov), np.array(layer.mean), rng.normal(size=5)
+        cov, mean, gap = kron(*layer.cov), layer.mean.flatten(), rng.normal(size=5)
         if number:
             layer.drift(0.3, prior)
             expected = 0.7 * cov + 0.3 * np.diag(prior)
@@ -237,7 +232,7 @@ def test_forgetting_and_drift_of_a_single_output_are_exact() -> None:
             precision = 0.7 * inverse(cov) + 0.3 * np.diag(1.0 / prior)
             expected = inverse(precision)
             moved = np.linalg.solve(precision, 0.7 * np.linalg.solve(cov, mean) + 0.3 * (mean + gap) / prior)
-            np.testing.assert_allclose(layer.mean, moved, rtol=1e-10)
+            np.testing.assert_allclose(layer.mean.ravel(), moved, rtol=1e-10)
         np.testing.assert_allclose(kron(*layer.cov), expected, rtol=1e-9, atol=1e-11)
 
 
@@ -273,7 +268,7 @@ def test_all_that_fades_ends_at_the_prior(dtype: str) -> None:
 def test_what_the_prior_knows_stays_known() -> None:
     variance = kron([0.0, 1.0, 2.0, 0.0], [0.0, 1.0, 1.0])
     prior = DiagonalGaussian(np.zeros(22), np.concatenate([variance, np.zeros(10)]))
-    belief = LayeredGaussian(np.ones(22), prior.variance, random_belief().forms)
+    belief = LayeredGaussian(LAYOUT, np.ones(22), prior.variance, forms=FORMS)
     rng = np.random.default_rng(0)
     for _ in range(5):
         jacobian = rng.normal(size=(1, 22))

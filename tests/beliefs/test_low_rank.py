@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.low_rank import LowRankGaussian, capacity
+from onepass.layers.layout import Layout
 
 
 def precision(belief: LowRankGaussian) -> np.ndarray:
@@ -18,9 +19,17 @@ def precision(belief: LowRankGaussian) -> np.ndarray:
     return np.diag(1.0 / belief.variance) + columns.T @ columns
 
 
+def started(mean: np.ndarray, variance: np.ndarray, n_outputs: int, rank: int) -> LowRankGaussian:
+    """A belief about so many weights of some network with these outputs."""
+    size = len(mean)
+    single = size % n_outputs == 0
+    layout = Layout((size // n_outputs - 1, n_outputs) if single else (size - 2 * n_outputs - 1, 1, n_outputs))
+    return LowRankGaussian(layout, mean, variance, rank=rank)
+
+
 def learned(n_rows: int, size: int = 12, n_outputs: int = 1, rank: int = 4, seed: int = 0) -> LowRankGaussian:
     rng = np.random.default_rng(seed)
-    belief = LowRankGaussian(rng.normal(size=size), rng.uniform(0.5, 2.0, size), n_outputs, rank)
+    belief = started(rng.normal(size=size), rng.uniform(0.5, 2.0, size), n_outputs, rank)
     for _ in range(n_rows):
         jacobian = rng.normal(size=(n_outputs, size))
         gain, cov = belief.project_outputs(jacobian)
@@ -50,7 +59,7 @@ def test_both_sets_of_columns_are_of_one_covariance(n_rows: int, n_outputs: int)
 
 def test_while_there_is_room_nothing_is_lost() -> None:
     rng = np.random.default_rng(0)
-    belief = LowRankGaussian(np.zeros(6), np.ones(6), n_outputs=2, rank=5)
+    belief = started(np.zeros(6), np.ones(6), n_outputs=2, rank=5)
     total = np.eye(6)
     for _ in range(4):
         jacobian, noise = rng.normal(size=(2, 6)), rng.uniform(0.1, 1.0, 2)
@@ -120,7 +129,7 @@ def test_drift_is_exact(share: float) -> None:
 
 
 def test_a_weight_that_is_known_stays_known() -> None:
-    belief = LowRankGaussian(np.zeros(3), np.array([0.0, 1.0, 2.0]), n_outputs=1, rank=2)
+    belief = started(np.zeros(3), np.array([0.0, 1.0, 2.0]), n_outputs=1, rank=2)
     prior = DiagonalGaussian(np.ones(3), np.array([0.0, 1.0, 2.0]))
     jacobian = np.ones((1, 3))
     for _ in range(6):
@@ -147,7 +156,7 @@ def test_draws_have_the_moments() -> None:
 def test_a_belief_comes_back_from_a_full_covariance(rank: int, agreed: float) -> None:
     belief = learned(7)
     belief.compress()  # to a rank of 4
-    back = LowRankGaussian.from_full(belief.to_full(), 1, rank)
+    back = started(belief.mean, belief.variance, 1, rank).join(belief.parts())
     np.testing.assert_allclose(back.mean, belief.mean)
     spread = np.sqrt(np.diag(belief.cov[0]))
     off = (back.cov[0] - belief.cov[0]) / np.outer(spread, spread)
@@ -158,19 +167,19 @@ def test_a_full_covariance_keeps_its_variances() -> None:
     rng = np.random.default_rng(0)
     root = rng.normal(size=(20, 60)) * np.exp(rng.normal(size=60))
     full = FullGaussian(rng.normal(size=20), np.asarray(np.linalg.inv(root @ root.T), dtype=np.float64))
-    near = LowRankGaussian.from_full(full, 1, 5)
+    near = started(full.mean, np.ones(20), 1, 5).join([full])
     np.testing.assert_allclose(near.marginal_variances(), np.diag(full.cov), rtol=0.2)
     near.check()
 
 
 def test_too_many_weights_are_not_merged() -> None:
-    belief = LowRankGaussian(np.zeros(3001), np.ones(3001), 1, 2)
+    belief = started(np.zeros(3001), np.ones(3001), 1, 2)
     with pytest.raises(ValueError, match="at most 3000 weights, got 3001"):
-        belief.to_full()
+        belief.parts()
 
 
 def test_precisions_that_do_not_add_up_are_refused() -> None:
-    part = learned(7).to_full()
+    (part,) = learned(7).parts()
     natural = part.natural(part.mean)
     with pytest.raises(ValueError, match="merged only if their common prior has learned no rows"):
         type(part).from_natural(natural.precision - 5.0 * np.eye(12), natural.precision_mean, part.mean)
@@ -192,7 +201,7 @@ def test_outputs_known_beyond_rounding_leave_a_covariance(n_outputs: int) -> Non
     """In single precision, with noise far below the rounding of what the prior expects."""
     for seed in range(5):
         rng = np.random.default_rng(seed)
-        belief = LowRankGaussian(np.zeros(9, dtype=np.float32), rng.uniform(0.1, 10.0, 9), n_outputs, 6)
+        belief = started(np.zeros(9, dtype=np.float32), rng.uniform(0.1, 10.0, 9), n_outputs, 6)
         for _ in range(60):
             jacobian = 100.0 * rng.normal(size=(n_outputs, 9)) * (rng.random(9) < 0.7)
             gain, cov = belief.project_outputs(jacobian)
@@ -212,7 +221,7 @@ def test_outputs_known_beyond_rounding_leave_a_covariance(n_outputs: int) -> Non
 def test_the_belief_stays_one(seed: int, log_noise: float, log_scale: float, dtype: str, n_outputs: int) -> None:
     rng = np.random.default_rng(seed)
     prior = DiagonalGaussian(np.zeros(9), rng.uniform(0.1, 10.0, 9))
-    belief = LowRankGaussian(np.zeros(9, dtype=dtype), prior.variance, n_outputs, int(rng.integers(1, 10)))
+    belief = started(np.zeros(9, dtype=dtype), prior.variance, n_outputs, int(rng.integers(1, 10)))
     for row in range(60):
         jacobian = 10.0**log_scale * rng.normal(size=(n_outputs, 9)) * (rng.random(9) < 0.7)
         gain, cov = belief.project_outputs(jacobian)

@@ -1,23 +1,23 @@
-"""The recipe for a new command in CONTRIBUTING.md, taken from the page and followed to the end."""
+"""The example on the page about adding a command, taken from there and tried out."""
 
 import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 import onepass
 from onepass.cli.main import COMMANDS, main
-from tests.helpers.markdown import code_block
-
-FIXTURES = Path(__file__).parents[1] / "fixtures"
+from tests.helpers.extending import run_page
+from tests.helpers.savable_models import table
 
 
 @pytest.fixture(autouse=True)
 def command(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command that the page defines, which is known for one test only."""
     module = ModuleType("onepass.cli.count")
-    exec(code_block("CONTRIBUTING.md", "Add a command"), vars(module))
+    vars(module).update(run_page("command", __name__=module.__name__))
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setitem(COMMANDS, "count", "onepass.cli.count:count")
 
@@ -29,9 +29,10 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, st
     return (end.value.code, *capsys.readouterr())
 
 
-def test_it_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    file = FIXTURES / "table-v1.safetensors"
-    assert run(capsys, "count", str(file)) == (0, f"{onepass.load(file).n_rows}\n", "")
+def test_it_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    onepass.save(table(X, X[:, 0]), tmp_path / "model")
+    assert run(capsys, "count", str(tmp_path / "model")) == (0, "40\n", "")
 
 
 def test_it_has_a_line_in_the_help_and_examples_in_its_own(capsys: pytest.CaptureFixture[str]) -> None:

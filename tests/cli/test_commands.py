@@ -119,19 +119,12 @@ def test_what_a_user_can_mend_is_a_sentence_and_a_bug_has_a_traceback(error: str
         assert done.stderr == "onepass: noise is wrong.\n"
 
 
-@pytest.mark.parametrize("option", ["--executor", "--engine"])
-def test_the_executor_goes_by_its_old_name_too(option: str) -> None:
-    done = run_command("fit", "a.csv", "--target", "y", "--model", "m", option, "threads")
+def test_an_unknown_executor_is_refused_and_a_cluster_needs_files() -> None:
+    done = run_command("fit", "a.csv", "--target", "y", "--model", "m", "--executor", "threads")
     assert done.returncode == 2
     assert "'threads' is not one of 'process', 'dask'" in done.stderr
-    done = run_command("fit", "-", "--target", "y", "--model", "m", option, "dask")
+    done = run_command("fit", "-", "--target", "y", "--model", "m", "--executor", "dask")
     assert done.stderr.startswith("onepass: --executor dask needs files")
-
-
-def test_the_help_shows_the_new_name_alone() -> None:
-    shown = run_command("fit", "--help").stdout
-    assert "--executor [process|dask]" in shown
-    assert "--engine" not in shown
 
 
 def test_everything_is_written_and_the_terminal_says_where(everything: tuple[Path, str]) -> None:

@@ -589,7 +589,7 @@ def test_a_file_that_was_learned_whole_and_has_grown_is_not_learned_by_a_conditi
     write_csv(file, ROWS[1000:1300])
     done = run("learn", model, file, "--where", "km > 10", "-q")
     assert done.code == 1
-    assert "with all rows, so that it can't be told which of those that a condition keeps are new; " in done.err
+    assert "with all rows, so that it is unknown which of the rows that a condition keeps are new; " in done.err
     assert learned(run("learn", model, file, "--json")) == 100
 
 

@@ -613,7 +613,7 @@ def test_labels_that_were_not_declared_are_rejected(run: Run, data: Path, tmp_pa
             "need --executor dask",
         ),
         (
-            ["fit", "-", "--target", "price", "--model", "{out}", "--engine", "dask"],
+            ["fit", "-", "--target", "price", "--model", "{out}", "--executor", "dask"],
             2,
             "can't be divided among workers",
         ),
@@ -628,7 +628,18 @@ def test_labels_that_were_not_declared_are_rejected(run: Run, data: Path, tmp_pa
             "--drift auto compares rates",
         ),
         (
-            ["fit", "{data}/trips.csv", "--target", "price", "--model", "{out}", "--drift", "0.1", "--engine", "dask"],
+            [
+                "fit",
+                "{data}/trips.csv",
+                "--target",
+                "price",
+                "--model",
+                "{out}",
+                "--drift",
+                "0.1",
+                "--executor",
+                "dask",
+            ],
             2,
             "--drift can't be used with --executor dask",
         ),

@@ -10,8 +10,9 @@ from onepass import BayesianNetwork, BayesianPerceptron, Conv2D
 from onepass._typing import FloatArray
 from onepass.decisions import ContextualBandit
 from onepass.engine.step import LearningState
-from onepass.models.drifting import HYPOTHESES
 from onepass.models.fleet import PerceptronFleet
+from onepass.models.mixture import with_drift
+from onepass.models.weighting import HYPOTHESES
 
 ARMS = ("a", "b", "c")
 WEIGHTS = np.array([[1.0, -1.0, 0.5], [-1.0, 0.5, 0.0], [0.3, 0.3, -1.0]])
@@ -32,9 +33,10 @@ def _rows(n: int = 60, observation: str = "bernoulli", seed: int = 0) -> tuple[F
     return contexts, [ARMS[place] for place in places], rewards[observation]
 
 
-def _perceptron(observation: str = "bernoulli", **options: Any) -> BayesianPerceptron:
+def _perceptron(observation: str = "bernoulli", **options: Any) -> Any:
     noise: Any = {"noise": "learn"} if observation == "gaussian" else {}
-    model = BayesianPerceptron(3, ACTIVATIONS[observation], observation=observation, cov=4.0, **noise, **options)
+    given = {"observation": observation, "cov": 4.0, **noise, **options}
+    model = with_drift(BayesianPerceptron, 3, ACTIVATIONS[observation], **given)
     if observation != "gaussian":
         return model
     settings, arrays = model.export_state()
@@ -179,7 +181,7 @@ def test_arms_without_rewards_start_as_one_of_the_population() -> None:
     for due in (64, 128, 256, 512, 600):
         for i in range(learned, due):
             bandit.learn(contexts[i], int(places[i]), rewards[i])
-            fleet.learn([places[i]], contexts[i : i + 1], rewards[i : i + 1])
+            fleet.learn(contexts[i : i + 1], rewards[i : i + 1], keys=[places[i]])
         learned = due
         if due < 600:
             fleet.prior = fleet.population()
@@ -222,7 +224,7 @@ def test_a_network_learns_the_output_of_the_arm_that_was_played(observation: str
 def test_a_network_forgets_and_drifts_as_networks_do(options: dict[str, Any]) -> None:
     contexts, arms, rewards = _rows(40)
     bandit = _bandit(hidden=(4,), prior_scale=0.5, **options)
-    network = BayesianNetwork(3, (4,), 3, observation="bernoulli", prior_scale=0.5, **options)
+    network: Any = with_drift(BayesianNetwork, 3, (4,), 3, observation="bernoulli", prior_scale=0.5, **options)
     for context, arm, reward in zip(contexts, arms, rewards, strict=True):
         target = np.full(3, np.nan)
         target[ARMS.index(arm)] = reward

@@ -9,14 +9,14 @@ from scipy.special import log_softmax
 
 from onepass._typing import FloatArray
 from onepass.engine.class_matches import CategoricalOutputs
-from onepass.engine.vector_matches import NoiseState
-from onepass.likelihoods.outputs import BernoulliLabel, CategoricalClasses, OutputMatch
+from onepass.engine.vector_matches import NoiseState, OutputMatch
+from onepass.likelihoods import Bernoulli, Categorical
 from tests.helpers.classes import error, sampled_logits
 
 
 def match_class(mean: FloatArray, cov: FloatArray, label: int) -> OutputMatch:
     state = NoiseState.start(len(mean), None, False)
-    return CategoricalClasses(len(mean)).moment_match(mean, cov, np.array([label]), state)
+    return Categorical().outputs(len(mean)).moment_match(mean, cov, np.array([label]), state)
 
 
 @pytest.mark.parametrize(
@@ -63,13 +63,13 @@ def test_two_classes_are_one_label() -> None:
     for label in (0, 1):
         ours = match_class(mean, cov, label)
         state = NoiseState.start(1, None, False)
-        exact = BernoulliLabel(1).moment_match(np.array([-1.4]), np.array([[4.0]]), np.array([label]), state)
+        exact = Bernoulli().outputs(1).moment_match(np.array([-1.4]), np.array([[4.0]]), np.array([label]), state)
         assert ours.log_density == pytest.approx(exact.log_density, abs=1e-12)
         for found, alone in ((ours.score, exact.score), (ours.shift, exact.shift)):
             np.testing.assert_allclose(found, [-alone[0], alone[0]], atol=1e-12)
         for found, alone in ((ours.information, exact.information), (ours.precision, exact.precision)):
             np.testing.assert_allclose(found, alone[0, 0] * np.array([[1.0, -1.0], [-1.0, 1.0]]), atol=1e-12)
-    record = CategoricalClasses(2).compiled.records(mean[None], cov[None], NoiseState.start(2, None, False))
+    record = Categorical().outputs(2).records(mean[None], cov[None], NoiseState.start(2, None, False))
     np.testing.assert_allclose(record[0, :2], [[1.4, -1.4], [4.0, 4.0]], atol=1e-7)
 
 

@@ -10,10 +10,10 @@ from benchmarks.classes import Logits, exact_logits
 from benchmarks import many_classes
 from onepass import BayesianNetwork, BayesianPerceptronClassifier
 from onepass._typing import FloatArray
-from onepass.beliefs.cost import choose_covariance, multiply_adds
-from onepass.beliefs.layout import Layout
+from onepass.beliefs.choice import choose_covariance, multiply_adds
 from onepass.engine.class_matches import CategoricalOutputs
 from onepass.engine.vector_matches import NoiseState
+from onepass.layers.layout import Layout
 from tests.helpers.classes import error
 
 
@@ -115,7 +115,7 @@ def test_after_a_jump_a_block_is_learned_up_to_the_alarm() -> None:
     alone = BayesianNetwork(100, (), **given)
     for row, label in zip(X, turned, strict=True):
         alone.learn(row, label)
-    assert together._state.noise.trust.calm < 500.0
+    assert together._state.noise.trust.rows_since_alarm < 500.0
     assert together.log_evidence == pytest.approx(alone.log_evidence, abs=1e-7)
     np.testing.assert_allclose(together.mean, alone.mean, atol=1e-8)
 

@@ -8,16 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onepass import BayesianNetwork
-from onepass.beliefs.layout import Conv2D
+from onepass.layers import Conv2D
 from onepass.models.network.propagation import propagate
 from tests.helpers.matrix_normal import one_step, posterior
 
 HEADS: list[dict[str, Any]] = [
     {"observation": "gaussian", "noise": 0.3},
     {"observation": "gaussian"},
-    {"observation": "gaussian", "noise": "heteroscedastic"},
+    {"observation": "heteroscedastic"},
     {"observation": "gaussian", "n_outputs": 3},
-    {"observation": "gaussian", "n_outputs": 3, "noise": "heteroscedastic"},
+    {"n_outputs": 3, "observation": "heteroscedastic"},
     {"observation": "bernoulli"},
     {"observation": "categorical", "n_outputs": 6},
     {"observation": "poisson"},
@@ -36,10 +36,10 @@ CONVOLUTIONS: list[dict[str, Any]] = [
 def problem(network: BayesianNetwork, n: int = 70) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(3)
     X, k = rng.normal(size=(n, network.n_features)), network.n_outputs
-    if network.observation == "gaussian":
+    if network.observation.is_numeric:
         y = np.tanh(X @ rng.normal(size=(network.n_features, k))) + rng.normal(0, 0.3, (n, k))
         return X, y[:, 0] if k == 1 else y
-    if network.observation in ("bernoulli", "categorical"):
+    if network.observation.is_label:
         return X, rng.integers(0, max(k, 2), n)
     return X, rng.poisson(2.0, n if k == 1 else (n, k))
 
@@ -186,12 +186,14 @@ def test_predicting_then_learning_is_predicting_before_each_row(way: dict[str, A
 def test_a_row_takes_the_joint_step_and_the_nearest_factors(way: dict[str, Any], seed: int) -> None:
     """The mean moves by the dense joint rank-K step; each layer's covariance is projected by brute force."""
     network, rng = BayesianNetwork(**way, noise=0.2, seed=seed), np.random.default_rng(seed)
-    for layer in network._state.belief.layers:  # a belief in which all is correlated
-        layer.start(np.exp(rng.normal(size=len(layer.mean))))
+    belief: Any = network._state.belief
+    for layer in belief.layers:  # a belief in which all is correlated
+        layer.start(np.exp(rng.normal(size=layer.mean.size)))
     X, y = problem(network, 40)
     network.learn(X[:-1], y[:-1])
-    signals = propagate(network._structure, network._state.belief, network.activation, X[-1:])
-    whole = [signals.layer_jacobian(layer)[0] for layer in range(len(network.weights))]
+    signals = propagate(network._state.belief, network.activation, X[-1:])
+    seen = zip(network._layout.wirings, signals.inputs, signals.output_jacobian, strict=True)
+    whole = [wiring.weight_jacobian(*own)[0] for wiring, *own in seen]
     jacobians = [part.reshape(len(part), -1) for part in whole]
     before, mean = network.cov, network.mean
     covs = dense(network)
@@ -325,7 +327,8 @@ def test_a_million_rows_leave_a_covariance(observation: str) -> None:
                 values = np.linalg.eigvalsh(factor.astype(np.float64))
                 assert values[0] > -1e-6 * values[-1]
                 assert values[-1] > 0.0
-        z = np.hstack([pool, np.ones((5_000, 1))])
-        assert (np.square(z @ network._state.belief.layers[0].input_root).sum(axis=1) >= 0.0).all()
+        z = np.hstack([np.ones((5_000, 1)), pool])
+        belief: Any = network._state.belief
+        assert (np.square(z @ belief.layers[0].input_root).sum(axis=1) >= 0.0).all()
     np.testing.assert_allclose(single.predict(pool).mean, wide.predict(pool).mean, atol=0.1)
     assert np.abs(single.predict(pool).mean - wide.predict(pool).mean).mean() < 0.02

@@ -76,7 +76,7 @@ def test_one_wild_row_has_a_bounded_weight() -> None:
 
 def test_a_row_moves_noise_and_scale_of_every_output() -> None:
     mean, cov, target = np.array([0.1, -0.4]), np.array([[0.5, 0.1], [0.1, 0.2]]), np.array([1.0, 0.5])
-    state = NoiseState(*np.array([[0.3, 0.1], [20.0, 30.0], [1.2, 0.8], [10.0, 15.0], [0.0, 0.0]]))
+    state = NoiseState(*np.array([[0.3, 0.1], [20.0, 30.0], [1.2, 0.8], [10.0, 15.0], [0.4, 0.0], [0.0, 0.0]]))
     GaussianOutputs(2).learn_noise(mean, cov, target, state, 3.0, np.inf)
     for k, (noise, weight, scale, rows) in enumerate([(0.3, 20.0, 1.2, 10.0), (0.1, 30.0, 0.8, 15.0)]):
         total, square = cov[k, k] + noise, (target[k] - mean[k]) ** 2
@@ -87,11 +87,13 @@ def test_a_row_moves_noise_and_scale_of_every_output() -> None:
         assert state.noise[k] == pytest.approx(noise + 3.0 / weight * (residual - noise))
         assert state.scale_weight[k] == rows + 1.0
         assert state.scale[k] == pytest.approx(scale + 3.0 / (rows + 1.0) * (min(square / total, 9.0) - scale))
+        usual, step = ((0.4, 1.0), (0.0, 0.5))[k]  # the first row of the first output, the sixth of the second
+        assert state.usual_var[k] == pytest.approx(usual + step * (cov[k, k] - usual))
 
 
 def test_the_running_noise_of_a_heteroscedastic_output_is_the_mean_of_what_was_expected() -> None:
     mean, cov = np.array([0.1, -1.0]), np.diag([0.5, 0.2])
-    state = NoiseState(*np.array([[0.3], [10.0], [1.0], [0.0], [0.0]]))
+    state = NoiseState(*np.array([[0.3], [10.0], [1.0], [0.0], [0.0], [0.0]]))
     HeteroscedasticOutputs(1, -4.0, 3.0).learn_noise(mean, cov, np.array([1.0]), state, 1.0, np.inf)
-    assert (state.noise_weight[0], state.scale[0]) == (11.0, 1.0)
+    assert (state.noise_weight[0], state.scale[0], state.usual_var[0]) == (11.0, 1.0, 0.0)
     assert state.noise[0] == pytest.approx(0.3 + (np.exp(-1.0 + 0.1) - 0.3) / 11.0)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from onepass import BayesianNetwork, load, save
-from onepass.beliefs.layout import Conv2D
 from onepass.engine.network_layers import BLOCK
 from onepass.engine.threads import threads_for
+from onepass.layers import Conv2D
 from onepass.models.network.learning import State
 
 NAN = np.nan
@@ -30,7 +30,7 @@ FORMS: list[dict[str, Any]] = [
 HEADS: list[dict[str, Any]] = [
     {"observation": "bernoulli", "n_outputs": 3},
     {"observation": "gaussian", "n_outputs": 3},
-    {"observation": "gaussian", "n_outputs": 2, "noise": "heteroscedastic", "outliers": 0.05},
+    {"n_outputs": 2, "observation": "heteroscedastic", "outliers": 0.05},
 ]
 
 
@@ -41,7 +41,7 @@ def bandit_rows(network: BayesianNetwork, n: int, *, seed: int = 0) -> tuple[np.
     Y = np.tanh(X @ rng.normal(size=(network.n_features, network.n_outputs))) + 0.3 * rng.normal(
         size=(n, network.n_outputs)
     )
-    if network.observation == "bernoulli":
+    if network.observation.is_label:
         Y = (Y > 0.0).astype(np.float64)
     seen = np.eye(network.n_outputs, dtype=bool)[rng.integers(0, network.n_outputs, n)]
     seen[::11] = False

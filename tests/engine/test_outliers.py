@@ -15,21 +15,20 @@ from scipy.stats import norm
 from onepass import BayesianNetwork, BayesianPerceptron
 from onepass._typing import FloatArray
 from onepass.activations import as_activation
-from onepass.engine.outliers import TRUST_CALM, Trust
+from onepass.engine.outliers import TRUST_SINCE_ALARM, Trust
 from onepass.engine.step import SITE_SIZE, LearningState, learn_scalar, learn_with_site, score_rows
-from onepass.engine.vector_matches import NoiseState
-from onepass.likelihoods import Bernoulli, Gaussian, Likelihood, MomentMatch, NegativeBinomial, Poisson
-from onepass.likelihoods.outputs import (
-    BernoulliLabel,
-    CategoricalClasses,
-    GaussianNumbers,
-    HeteroscedasticNumbers,
-    LogNoise,
-    NegativeBinomialCounts,
-    OutputLikelihood,
-    OutputMatch,
-    PoissonCounts,
+from onepass.engine.vector_matches import NoiseState, OutputMatch, VectorLikelihood
+from onepass.likelihoods import (
+    Bernoulli,
+    Categorical,
+    Gaussian,
+    Heteroscedastic,
+    Likelihood,
+    MomentMatch,
+    NegativeBinomial,
+    Poisson,
 )
+from onepass.likelihoods.base import LogNoise
 from tests.helpers import quadrature
 
 # How many rows were trusted, and how many had 10, 100, 10⁴, 10⁶ and 10⁸ times the variance.
@@ -176,7 +175,7 @@ def check_step(step: tuple[float, float, float], state: LearningState, var: floa
     assert 0.0 <= state.trust.distrust <= 1.0
     numbers = state.trust.to_array()
     assert (numbers[:6] >= 0.0).all()
-    assert np.isfinite(np.delete(numbers, TRUST_CALM)).all()
+    assert np.isfinite(np.delete(numbers, TRUST_SINCE_ALARM)).all()
 
 
 EXTREME = st.one_of(
@@ -263,10 +262,11 @@ def moved(match: OutputMatch, mean: FloatArray, cov: FloatArray) -> tuple[FloatA
 
 
 def matched(
-    likelihood: OutputLikelihood, mean: FloatArray, cov: FloatArray, y: Any, noise: float, counts: FloatArray
+    likelihood: VectorLikelihood, mean: FloatArray, cov: FloatArray, y: Any, noise: float, counts: FloatArray
 ) -> tuple[OutputMatch, NoiseState]:
     k = likelihood.n_outputs
-    state = NoiseState(np.full(k, noise), np.zeros(k), np.ones(k), np.zeros(k), np.zeros(k), Trust.after(counts))
+    state = NoiseState.start(k, noise, False)
+    state.trust = Trust.after(counts)
     return likelihood.moment_match(mean, cov, np.atleast_1d(np.asarray(y, dtype=float)), state), state
 
 
@@ -281,7 +281,7 @@ def check_site(match: OutputMatch, mean: FloatArray, cov: FloatArray) -> None:
 @pytest.mark.parametrize("y", [0.3, 4.0, 60.0, -1e6])
 def test_a_network_with_one_output(counts: FloatArray, y: float) -> None:
     mean, cov = np.array([0.5]), np.array([[2.0]])
-    match, _ = matched(GaussianNumbers(1), mean, cov, y, 0.2, counts)
+    match, _ = matched(Gaussian().outputs(1), mean, cov, y, 0.2, counts)
     truth = quadrature.tilted(lambda a: log_mixture(y, a, 0.2, counts), 0.5, 2.0)
     after_mean, after_cov = moved(match, mean, cov)
     agree((match.log_density, after_mean[0], after_cov[0, 0]), truth, 1e-8)
@@ -292,7 +292,7 @@ def test_a_network_with_one_output(counts: FloatArray, y: float) -> None:
 @pytest.mark.parametrize("y", [(0.3, -0.5), (4.0, -1.0), (0.0, 80.0)])
 def test_a_network_with_two_outputs_trusts_both_or_none(counts: FloatArray, y: tuple[float, float]) -> None:
     mean, cov = np.array([0.5, -1.0]), np.array([[2.0, 0.6], [0.6, 1.0]])
-    match, _ = matched(GaussianNumbers(2), mean, cov, y, 0.2, counts)
+    match, _ = matched(Gaussian().outputs(2), mean, cov, y, 0.2, counts)
     widest = max(scales_of(value, 0.2)[-1] for value in y)
 
     def log_likelihood(at: list[FloatArray]) -> FloatArray:
@@ -315,7 +315,7 @@ def test_a_network_with_two_outputs_trusts_both_or_none(counts: FloatArray, y: t
 def test_a_noise_that_depends_on_the_input(y: float) -> None:
     counts = COUNTS[1]
     mean, cov = np.array([0.5, -1.5]), np.array([[1.0, 0.2], [0.2, 0.3]])
-    match, _ = matched(HeteroscedasticNumbers(1, LogNoise(0.0, 1.0)), mean, cov, y, 0.2, counts)
+    match, _ = matched(Heteroscedastic().outputs(1, LogNoise(0.0, 1.0)), mean, cov, y, 0.2, counts)
     expected = math.exp(-1.5 + 0.15)
     factors = np.array([1.0, 10.0, 1e2, 1e4, 1e6, max(1e8, y * y / expected)])
 
@@ -354,7 +354,7 @@ def test_classes_that_may_be_any(n: int, agrees: bool) -> None:
     z = p.sum()
     centre = p @ logits / z
     after = p @ (logits - centre) ** 2 / z
-    match, _ = matched(CategoricalClasses(n), mean, np.diag(var), label, 0.0, counts)
+    match, _ = matched(Categorical().outputs(n), mean, np.diag(var), label, 0.0, counts)
     found_mean, found_cov = moved(match, mean, np.diag(var))
     tolerance = 1e-3 if n < 4 else 8e-3
     assert match.log_density == pytest.approx(math.log(z), abs=tolerance)
@@ -366,15 +366,15 @@ def test_classes_that_may_be_any(n: int, agrees: bool) -> None:
 def test_labels_and_counts_of_networks_are_those_of_perceptrons() -> None:
     share = 0.1
     counts = 100.0 * np.array([1.0 - share, share, 0.0, 0.0, 0.0, 0.0])
-    cases: list[tuple[OutputLikelihood, Likelihood, str, float, float]] = [
-        (BernoulliLabel(1), Bernoulli(), "sigmoid", 0.0, 0.0),
-        (BernoulliLabel(1), Bernoulli(), "sigmoid", 1.0, 0.0),
-        (PoissonCounts(1), Poisson(), "exp", 30.0, 0.0),
-        (NegativeBinomialCounts(1), NegativeBinomial(0.5), "exp", 30.0, 0.5),
+    cases: list[tuple[Likelihood, str, float, float]] = [
+        (Bernoulli(), "sigmoid", 0.0, 0.0),
+        (Bernoulli(), "sigmoid", 1.0, 0.0),
+        (Poisson(), "exp", 30.0, 0.0),
+        (NegativeBinomial(0.5), "exp", 30.0, 0.5),
     ]
-    for outputs, likelihood, name, y, noise in cases:
+    for likelihood, name, y, noise in cases:
         mean, cov = np.array([1.0]), np.array([[0.7]])
-        match, state = matched(outputs, mean, cov, y, noise, counts)
+        match, state = matched(likelihood.outputs(1), mean, cov, y, noise, counts)
         log_z, after_mean, after_var, scalar = learned(likelihood, name, (1.0, 0.7), y, noise, counts)
         found_mean, found_cov = moved(match, mean, cov)
         assert (match.log_density, found_mean[0], found_cov[0, 0]) == pytest.approx((log_z, after_mean, after_var))
@@ -396,13 +396,13 @@ def test_any_number_leaves_a_network_its_belief(
     kind: str, mean: float, log_var: float, log_noise: float, y: float
 ) -> None:
     var = math.exp(log_var)
-    outputs: OutputLikelihood = GaussianNumbers(1)
+    outputs: VectorLikelihood = Gaussian().outputs(1)
     means, cov, target = np.array([mean]), np.array([[var]]), [y]
     if kind == "two":
-        outputs = GaussianNumbers(2)
+        outputs = Gaussian().outputs(2)
         means, cov, target = np.array([mean, 0.0]), var * np.array([[1.0, 0.5], [0.5, 1.0]]), [y, 0.3]
     elif kind == "heteroscedastic":
-        outputs = HeteroscedasticNumbers(1, LogNoise(0.0, 1.0))
+        outputs = Heteroscedastic().outputs(1, LogNoise(0.0, 1.0))
         means, cov = np.array([mean, log_noise]), np.array([[var, 0.0], [0.0, min(var, 1.0)]])
     match, state = matched(outputs, means, cov, target, math.exp(log_noise), COUNTS[0])
     assert math.isfinite(match.log_density)
@@ -435,7 +435,7 @@ def test_shares_are_matched_to_their_mixture_after_each_row() -> None:
     mean, cov, counts, evidence = (
         np.zeros(2),
         4.0 * np.eye(2),
-        20.0 * np.array([0.95, 0.02, 0.01, 0.01, 0.005, 0.005]),
+        100.0 * np.array([0.95, 0.02, 0.01, 0.01, 0.005, 0.005]),
         0.0,
     )
     perceptron = BayesianPerceptron(1, "linear", noise=noise, cov=4.0, outliers=0.05)
@@ -459,7 +459,7 @@ def test_shares_are_matched_to_their_mixture_after_each_row() -> None:
     trust = perceptron._state.progress.trust
     np.testing.assert_allclose(trust.to_array()[:6], counts, rtol=1e-8)
     np.testing.assert_allclose(trust.shares, counts / counts.sum(), rtol=1e-8)
-    assert trust.calm == math.inf  # no alarm
+    assert trust.rows_since_alarm == math.inf  # no alarm
     assert perceptron.log_evidence == pytest.approx(evidence, rel=1e-10)
     network = BayesianNetwork(1, (), noise=noise, outliers=0.05, calibrate=False)
     _, distrust = network.predict_then_learn(X[:, 1:], y, return_outlier_probability=True)

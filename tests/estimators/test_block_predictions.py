@@ -5,7 +5,8 @@ import tracemalloc
 import numpy as np
 
 from onepass import BayesianPerceptronClassifier
-from onepass.beliefs.block import BlockGaussian
+from onepass.beliefs.block import LayerBlocks
+from onepass.layers.layout import Layout
 
 
 def test_a_prediction_makes_no_copy_of_a_block() -> None:
@@ -24,7 +25,7 @@ def test_a_prediction_makes_no_copy_of_a_block() -> None:
 
 def test_only_the_lower_triangle_counts() -> None:
     random = np.random.default_rng(1)
-    belief = BlockGaussian(np.zeros(7), np.ones(7), np.array([0, 3, 7]))
+    belief = LayerBlocks(Layout((2, 1, 2)), np.zeros(7), np.ones(7))
     dense = np.zeros((7, 7))
     for part, block in belief.blocks():
         root = random.normal(size=block.shape)

@@ -31,7 +31,7 @@ def test_deviations_are_those_of_dense_algebra(covariance: Any, options: Any, ro
     model = BayesianPerceptronClassifier(covariance=covariance, standardize=True, **options).fit(
         rows[0][:300], rows[1][:300]
     )
-    (ensemble,) = model._ensembles
+    (ensemble,) = model._mixtures
     centring = np.kron(np.eye(K) - 1.0 / K, np.eye(D + 1))
     means = [centring @ member.weights[0].ravel() for member in ensemble.members]
     covs = [centring @ dense(member) @ centring.T for member in ensemble.members]
@@ -41,10 +41,12 @@ def test_deviations_are_those_of_dense_algebra(covariance: Any, options: Any, ro
     parts = zip(likely / likely.sum(), covs, means, strict=True)
     cov = sum(w * (own + np.outer(m - mean, m - mean)) for w, own, m in parts)
     scale = rows[0][:100].std(axis=0)
-    std = np.sqrt(np.diag(cov)).reshape(K, D + 1)[:, :D] / scale
+    std = np.sqrt(np.diag(cov)).reshape(K, D + 1)[:, 1:] / scale
     np.testing.assert_allclose(model.coef_std_, std, rtol=1e-6)
     np.testing.assert_allclose(model.coef_cov_, std**2, rtol=1e-6)
-    np.testing.assert_allclose(model.coef_, mean.reshape(K, D + 1)[:, :D] / scale, rtol=1e-6)
+    np.testing.assert_allclose(model.coef_, mean.reshape(K, D + 1)[:, 1:] / scale, rtol=1e-6)
+    intercept = mean.reshape(K, D + 1)[:, 0] - model.coef_ @ rows[0][:100].mean(axis=0)
+    np.testing.assert_allclose(model.intercept_, intercept, rtol=1e-6)
     np.testing.assert_allclose(model.coef_.sum(axis=0), 0.0, atol=1e-9)
     np.testing.assert_allclose(model.intercept_.sum(), 0.0, atol=1e-9)
 

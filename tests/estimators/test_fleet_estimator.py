@@ -37,7 +37,7 @@ def test_keys_with_few_rows_are_predicted_better_than_by_one_model_or_alone(seed
     model = FleetEstimator(2).partial_fit(X, y, keys=keys)
     common = BayesianPerceptronRegressor().fit(X, y)
     alone = FleetEstimator(2, noise=0.3**2)
-    alone._fleet.learn(keys, X, y)  # without sharing
+    alone._fleet.learn(X, y, keys=keys)  # without sharing
     errors = [
         np.abs(found - truth).mean()
         for found in (model.predict(X, keys=keys), common.predict(X), alone.predict(X, keys=keys))

@@ -9,6 +9,7 @@ from sklearn.feature_selection import SelectFromModel
 
 from onepass import BayesianMLPClassifier, BayesianMLPRegressor, BayesianNetwork, Conv2D
 from onepass.estimators.categories import Categories
+from onepass.models.mixture import with_drift
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(600, 4)) * [1.0, 100.0, 1.0, 1.0]
@@ -20,12 +21,12 @@ X = rng.normal(size=(600, 4)) * [1.0, 100.0, 1.0, 1.0]
         (4, {"hidden": (5, 3), "n_outputs": 2}),
         (4, {"hidden": (), "n_outputs": 3, "observation": "categorical"}),
         ((2, 2), {"hidden": (Conv2D(3, 2),)}),
-        (4, {"hidden": (5,), "noise": "heteroscedastic"}),
+        (4, {"hidden": (5,), "observation": "heteroscedastic"}),
         (4, {"hidden": (5,), "drift": "auto"}),
     ],
 )
 def test_derivatives_are_those_of_the_network_where_its_weights_are_known(entering: Any, options: Any) -> None:
-    network = BayesianNetwork(entering, activation="tanh", prior_scale=1e-7, **options)
+    network = with_drift(BayesianNetwork, entering, activation="tanh", prior_scale=1e-7, **options)
     rows = rng.normal(size=(3, 4))
     found = network.input_jacobian(rows)
     for j, step in enumerate(1e-4 * np.eye(4)):

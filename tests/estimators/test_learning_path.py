@@ -18,11 +18,11 @@ from onepass import (
     BayesianPerceptronClassifier,
     BayesianPerceptronRegressor,
 )
-from onepass.beliefs import diagonal, full, structures
+from onepass.beliefs import block, diagonal, full
 from onepass.estimators.scaling import Scaling
 from onepass.tables.rows import Rows
+from tests.helpers.savable_models import table
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
 MOST_FRAMES = 7
 FRAMES_OF_A_MIXTURE = 2  # more, where several models learn side by side and are weighed row by row
 SOURCE = str(Path(onepass.__file__).parent)
@@ -35,8 +35,8 @@ LABELS = (Y > 0).astype(float)
 
 KERNELS = {
     full: ("rows_root", "rows_dense", "learn_block"),
-    diagonal: ("rows_diagonal", "rows_sparse"),
-    structures: ("learn_blocks", "learn_diagonal", "learn_batches"),
+    diagonal: ("rows_diagonal", "rows_sparse", "learn_diagonal"),
+    block: ("learn_blocks", "learn_batches"),
 }
 
 
@@ -84,14 +84,14 @@ def frames_to_the_engine(monkeypatch: pytest.MonkeyPatch, learn: Callable[[], An
 def test_few_frames_lie_between_a_table_and_the_engine(
     estimator: Any, y: np.ndarray, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = onepass.load(FIXTURES / "table-v1.safetensors")
-    table.estimator = clone(estimator).fit(X, y)
+    model = table(X, Y)
+    model.estimator = clone(estimator).fit(X, y)
     rows = Rows(X[:n], y[:n], (), n)
-    chain = frames_to_the_engine(monkeypatch, lambda: table.learn(rows))
+    chain = frames_to_the_engine(monkeypatch, lambda: model.learn(rows))
     assert chain[0] == "TabularModel.learn"
     mixture = FRAMES_OF_A_MIXTURE if estimator.prior_scale == "auto" else 0
     assert len(chain) <= MOST_FRAMES + mixture, chain
-    assert table.estimator.n_seen_ == 50 + n
+    assert model.estimator.n_seen_ == 50 + n
 
 
 def test_an_identity_scales_nothing() -> None:
@@ -113,8 +113,8 @@ def test_an_identity_scales_nothing() -> None:
 def test_rows_reach_the_models_as_they_were_given(estimator: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     estimator.fit(X, Y)
     seen: list[Any] = []
-    ensemble = estimator._ensembles[0]
-    monkeypatch.setattr(ensemble, "learn", lambda rows, column: seen.append((rows, column)))
+    mixture = estimator._mixtures[0]
+    monkeypatch.setattr(mixture, "learn", lambda rows, column: seen.append((rows, column)))
     estimator.learn_encoded(X[:5], Y[:5])
     ((rows, column),) = seen
     assert rows.base is X  # a view: neither copied nor scaled

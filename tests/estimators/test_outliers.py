@@ -131,7 +131,7 @@ def test_none_are_distrusted_by_default_but_those_that_would_be_set_aside() -> N
 
 def test_what_an_estimator_says_of_a_row_is_what_its_model_says() -> None:
     model = BayesianPerceptronRegressor(outliers=0.05, standardize=True).fit(X, PRICES)
-    (core,) = model._ensembles[0].members
+    (core,) = model._mixtures[0].members
     rows, targets = model._input_scaling(X), model._target_scaling(SPIKED[:, None])[:, 0]
     np.testing.assert_array_equal(model.outlier_probability(X, SPIKED), core.outlier_probability(rows, targets))
     assert model.outliers_ == core.outliers_ == pytest.approx(1.0 - core._state.progress.trust.shares[0])
@@ -142,7 +142,7 @@ def test_weights_and_passes_go_together_with_outliers() -> None:
     model = BayesianPerceptronRegressor(outliers=0.05, standardize=True, warm_up=600)
     whole = clone(model).fit(X, SPIKED, sample_weight=weights)
     index = np.repeat(np.arange(400), weights.astype(int))
-    again = clone(model).fit(X[index], SPIKED[index])
+    again = clone(model).partial_fit(X[index], SPIKED[index])
     np.testing.assert_allclose(whole.coef_, again.coef_, atol=0.5 * whole.coef_std_.max())
     fixed = BayesianPerceptronRegressor(outliers=0.05, noise=100.0, standardize=True)
     fixed.fit(X, SPIKED, sample_weight=weights / 2)
@@ -163,13 +163,6 @@ def test_a_share_that_can_not_be_is_refused(wrong: float, words: str) -> None:
 def test_every_message_says_what_is_allowed(wrong: Any) -> None:
     with pytest.raises((TypeError, ValueError), match=r"^outliers must be a number in \[0, 0\.5\).*, got "):
         BayesianPerceptronClassifier(outliers=wrong).fit(X, LABELS)
-
-
-def test_files_from_before_trust_everything() -> None:
-    folder = Path(__file__).parents[1] / "fixtures"
-    for name in ("classifier-v1", "mlp-classifier-v1"):
-        old = onepass.load(folder / f"{name}.safetensors")
-        assert old.outliers == old.outliers_ == 0.0
 
 
 def test_an_unknown_class_is_refused() -> None:
@@ -214,6 +207,22 @@ def test_wild_targets_have_no_say_in_the_scale(share: float, size: float) -> Non
     robust = Scaling.of_near(wild, share)
     assert abs(robust.centre[0] - values.mean()) < 1e-9
     assert robust.scale[0] == pytest.approx(values.std())
+
+
+@pytest.mark.parametrize("size", [50.0, 1e6, 1e300])
+def test_more_wild_targets_than_expected_have_no_say_in_the_scale(size: float) -> None:
+    values = rng.normal(size=120)
+    wild = np.concatenate([values, size * np.where(rng.random(80) < 0.5, -1.0, 1.0)])[:, None]
+    robust = Scaling.of_near(wild, 0.05)
+    assert abs(robust.centre[0] - values.mean()) < 1e-9
+    assert robust.scale[0] == pytest.approx(values.std())
+
+
+@pytest.mark.parametrize("zeros", [40, 48, 49, 50, 51, 60])
+def test_few_values_are_wild_where_half_are_zero(zeros: int) -> None:
+    for _ in range(50):
+        values = np.append(np.zeros(zeros), rng.exponential(size=100 - zeros))
+        assert near(values, 0.05).mean() > 0.85
 
 
 def test_wild_values_are_found_where_most_are_equal() -> None:

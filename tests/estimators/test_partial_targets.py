@@ -15,7 +15,7 @@ ESTIMATORS = (
     BayesianPerceptronRegressor(standardize=True, warm_up=20, prior_scale="auto"),
     BayesianPerceptronRegressor(noise=0.5, covariance="diagonal", outliers=0.05, standardize=False),
     BayesianMLPRegressor((4,), warm_up=20),
-    BayesianMLPRegressor((4,), warm_up=20, members=2, outliers=0.05, noise="heteroscedastic"),
+    BayesianMLPRegressor((4,), warm_up=20, members=2, outliers=0.05, observation="heteroscedastic"),
     BayesianMLPRegressor((4,), warm_up=20, passes=2),
 )
 

@@ -29,7 +29,7 @@ def refused(model: Any, X: Any, y: Any, message: str) -> None:
         assert tracemalloc.get_traced_memory()[1] < 20e6
     finally:
         tracemalloc.stop()
-    assert not hasattr(model, "_ensembles")
+    assert not hasattr(model, "_mixtures")
 
 
 @pytest.mark.parametrize("model", CLASSIFIERS)
@@ -99,7 +99,7 @@ def test_numbers_too_many_for_classes_are_told_the_limit_at_once(model: Any) -> 
     [
         (BayesianPerceptronRegressor, "'full', 'diagonal'"),
         (BayesianPerceptronClassifier, "'auto', 'full', 'neuron', 'diagonal'"),
-        (BayesianMLPRegressor, "'auto', 'full', 'low_rank', 'layer', 'neuron', 'diagonal', 'kronecker'"),
+        (BayesianMLPRegressor, "'auto', 'full', 'low_rank', 'layer', 'neuron', 'kronecker', 'diagonal'"),
     ],
 )
 def test_an_unknown_covariance_is_told_the_forms_that_the_estimator_has(model: Any, forms: str) -> None:

@@ -33,7 +33,7 @@ DRAWS = 20_000
         (BayesianPerceptronRegressor(noise=25.0, standardize=False, prior_scale=50.0), NUMBERS),
         (BayesianPerceptronRegressor("relu"), np.abs(NUMBERS)),
         (BayesianMLPRegressor((5,)), NUMBERS),
-        (BayesianMLPRegressor((5,), noise="heteroscedastic"), NUMBERS),
+        (BayesianMLPRegressor((5,), observation="heteroscedastic"), NUMBERS),
         (BayesianMLPRegressor((5,), members=2), NUMBERS),
         (BayesianPerceptronRegressor("exp", observation="poisson"), COUNTS),
         (BayesianPerceptronRegressor("exp"), COUNTS),

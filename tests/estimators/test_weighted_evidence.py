@@ -21,7 +21,7 @@ def test_whole_weights_are_repeated_rows(noise: Any, outputs: Any, tmp_path: Any
     y = Y[:, outputs]
     options = {"noise": noise, "standardize": False}
     index = np.repeat(np.arange(60), WEIGHTS.astype(int))
-    expected = BayesianPerceptronRegressor(**options).fit(X[index], y[index]).log_evidence_
+    expected = BayesianPerceptronRegressor(**options).partial_fit(X[index], y[index]).log_evidence_
     fitted = BayesianPerceptronRegressor(**options).fit(X[:25], y[:25], WEIGHTS[:25])
     fitted.partial_fit(X[25:], y[25:], WEIGHTS[25:])
     predicted = BayesianPerceptronRegressor(**options)
@@ -46,6 +46,6 @@ def test_the_scale_of_targets_counts_as_often_as_rows_do() -> None:
     index = np.repeat(np.arange(60), weights.astype(int))
     options: dict[str, Any] = {"noise": 0.25, "warm_up": 20}
     found = BayesianPerceptronRegressor(**options).fit(X, 7.0 * Y[:, 0], weights)
-    expected = BayesianPerceptronRegressor(**options).fit(X[index], 7.0 * Y[index, 0])
+    expected = BayesianPerceptronRegressor(**options).partial_fit(X[index], 7.0 * Y[index, 0])
     assert weights[later].sum() != 40.0
     assert found.log_evidence_ == pytest.approx(expected.log_evidence_, rel=1e-9)

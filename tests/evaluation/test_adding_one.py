@@ -1,4 +1,4 @@
-"""The recipe for a new metric in CONTRIBUTING.md, taken from the page and followed to the end."""
+"""The example on the page about adding a metric, taken from there and tried out."""
 
 import json
 from collections.abc import Iterator
@@ -10,13 +10,13 @@ from click.testing import CliRunner
 
 from onepass.cli.main import onepass
 from onepass.evaluation.metrics import REGISTRY, MetricSet, NumberPredictions
-from tests.helpers.markdown import code_block
+from tests.helpers.extending import run_page
 
 
 @pytest.fixture(autouse=True)
 def metric() -> Iterator[None]:
     """The metric that the page defines, which is known for one test only."""
-    exec(code_block("CONTRIBUTING.md", "Add a metric"), {"__name__": __name__})
+    run_page("metric", __name__=__name__)
     yield
     del REGISTRY["numbers"]["relative_error"]
 

@@ -10,6 +10,8 @@ import pytest
 import onepass
 from onepass._typing import FloatArray
 from onepass.activations import NAMES
+from onepass.likelihoods import named
+from onepass.models.mixture import with_drift
 from tests.helpers.exported import difference, numpy_module, predict_by_c, predict_by_onnx
 
 N_ROWS = 100_000  # of which the quick tests take a part
@@ -26,9 +28,7 @@ all_and_some = pytest.mark.parametrize("rows", [ROWS, pytest.param(ALL_ROWS, mar
 def expected(model: Any, rows: FloatArray = ROWS) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of the library: of new targets, or of the probabilities of labels."""
     seen = model.predict(rows)
-    first = model.members[0] if isinstance(model, onepass.BayesianCommittee) else model
-    kind = first.observation if isinstance(first.observation, str) else first.observation.name
-    return seen.mean, np.sqrt(seen.var if kind in LABELS else seen.var + seen.noise_var)
+    return seen.mean, np.sqrt(seen.var if model.observation.is_label else seen.var + seen.noise_var)
 
 
 @cache
@@ -43,7 +43,7 @@ def perceptron(activation: str, **options: Any) -> onepass.BayesianPerceptron:
 
 def targets(observation: str, n_outputs: int) -> FloatArray:
     a = X @ WEIGHTS
-    if observation == "gaussian":
+    if named(observation).is_numeric:
         return np.column_stack([np.sin(a), np.cos(a)])[:, :n_outputs]
     if observation == "bernoulli":
         return np.asarray(a > 0.0, dtype=np.float64)
@@ -108,7 +108,7 @@ def test_a_low_rank_network_agrees_as_far_as_the_differences_of_the_library_are_
 @pytest.mark.parametrize(
     ("observation", "n_outputs", "options"),
     [
-        ("gaussian", 1, {"noise": "heteroscedastic"}),
+        ("heteroscedastic", 1, {}),
         ("gaussian", 1, {"hidden": (), "covariance": "full"}),
         ("gaussian", 1, {"hidden": (5, 4), "activation": "tanh"}),
         ("bernoulli", 1, {}),
@@ -160,8 +160,11 @@ def test_a_committee_is_exported_as_the_mixture_that_it_is(tmp_path: Path) -> No
 @pytest.mark.parametrize("moves", [{"drift": 0.1}, {"forgetting": 0.5}, {"drift": "auto"}], ids=str)
 def test_what_is_exported_is_what_is_predicted_of_the_next_row(moves: dict[str, Any]) -> None:
     models: list[Any] = [
-        onepass.BayesianPerceptron(4, "linear", noise=0.1, process_noise=0.1, **moves),
-        *(onepass.BayesianNetwork(4, (3,), covariance=form, **moves) for form in ("full", "kronecker", "diagonal")),
+        with_drift(onepass.BayesianPerceptron, 4, "linear", noise=0.1, process_noise=0.1, **moves),
+        *(
+            with_drift(onepass.BayesianNetwork, 4, (3,), covariance=form, **moves)
+            for form in ("full", "kronecker", "diagonal")
+        ),
     ]
     for model in models:
         model.learn(X[:40], X[:40] @ WEIGHTS)
@@ -171,7 +174,7 @@ def test_what_is_exported_is_what_is_predicted_of_the_next_row(moves: dict[str, 
 
 
 def test_hypotheses_of_drift_are_exported_as_the_mixture_that_they_are() -> None:
-    model = onepass.BayesianPerceptron(4, "linear", noise=0.1, drift="auto").learn(X, X @ WEIGHTS)
+    model = onepass.Mixture.over_drift(onepass.BayesianPerceptron, 4, "linear", noise=0.1).learn(X, X @ WEIGHTS)
     assert max(difference(numpy_module(model)["predict"](ROWS), expected(model))) < CLOSE
 
 

@@ -1,16 +1,13 @@
-"""Code that stands in the documentation, so that a test runs what a reader copies."""
+"""Code in the documentation, so that a test runs what a reader copies."""
 
 import re
 from pathlib import Path
 
-__all__ = ["ROOT", "code_block"]
+__all__ = ["ROOT", "code_blocks"]
 
 ROOT = Path(__file__).parents[2]
 
 
-def code_block(page: str, heading: str) -> str:
-    """Return the first fenced block of Python below a heading of a page in the repository."""
-    _, _, below = (ROOT / page).read_text(encoding="utf-8").partition(f"# {heading}\n")
-    found = re.search(r"^```python\n(.*?)^```$", below, re.MULTILINE | re.DOTALL)
-    assert found, f"{page} has no block of Python below {heading!r}"
-    return found[1]
+def code_blocks(page: Path, language: str) -> list[str]:
+    """Return the fenced blocks of a page in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)

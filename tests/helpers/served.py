@@ -187,7 +187,7 @@ def fleet(model: Any, target: Callable[[Rng], Any], key: Callable[[Rng], Any], n
     rows, targets, keys = zip(*((numbers(rng), target(rng), key(rng)) for _ in range(n)), strict=True)
     if isinstance(model, FleetEstimator):
         return model.partial_fit(list(rows), list(targets), keys=list(keys))
-    return model.learn(list(keys), list(rows), list(targets))
+    return model.learn(list(rows), list(targets), keys=list(keys))
 
 
 Perceptron, Network, Committee = onepass.BayesianPerceptron, onepass.BayesianNetwork, onepass.BayesianCommittee
@@ -264,7 +264,7 @@ EXAMPLES: dict[str, Example] = {
         lambda: fitted(Perceptron(3, "linear", noise=0.5, forgetting=0.97), number), numbers, number
     ),
     "perceptron that drifts": Example(
-        lambda: fitted(Perceptron(3, "linear", noise="learn", drift="auto"), number), numbers, number
+        lambda: fitted(onepass.Mixture.over_drift(Perceptron, 3, "linear", noise="learn"), number), numbers, number
     ),
     "perceptron in single precision": Example(
         lambda: fitted(Perceptron(3, "relu", noise=0.1, dtype="float32"), number), numbers, number
@@ -287,10 +287,10 @@ EXAMPLES: dict[str, Example] = {
     "network of labels": Example(lambda: fitted(Network(3, (4,), observation="bernoulli"), label), numbers, label),
     "network of counts": Example(lambda: fitted(Network(3, (4,), observation="poisson"), count), numbers, count),
     "network of varying noise": Example(
-        lambda: fitted(Network(3, (4,), noise="heteroscedastic", covariance="low_rank"), number), numbers, number
+        lambda: fitted(Network(3, (4,), observation="heteroscedastic", covariance="low_rank"), number), numbers, number
     ),
     "network that drifts": Example(
-        lambda: fitted(Network(3, (4,), covariance="kronecker", drift="auto"), number), numbers, number
+        lambda: fitted(onepass.Mixture.over_drift(Network, 3, (4,), covariance="kronecker"), number), numbers, number
     ),
     "committee": Example(lambda: fitted(Committee(3, (4,), members=3), number), numbers, number),
     "Kronecker committee": Example(

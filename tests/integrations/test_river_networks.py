@@ -18,7 +18,7 @@ MODELS = [
     MLPClassifier((4,)),
     MLPClassifier((3, 3), activation="tanh", covariance="neuron", seed=7),
     MLPRegressor((4,)),
-    MLPRegressor((3,), noise="heteroscedastic", forgetting=0.99, covariance="diagonal"),
+    MLPRegressor((3,), observation="heteroscedastic", forgetting=0.99, covariance="diagonal"),
 ]
 STANDARDIZED = [MLPRegressor((4,), standardize=True)]
 DRIFTING = [SoftmaxClassifier(drift="auto"), MLPRegressor((2,), drift="auto")]
@@ -74,12 +74,12 @@ def test_features_that_come_late_are_as_if_they_had_been_zero(covariance: str) -
 def test_the_prior_of_a_network_does_not_depend_on_what_comes_later() -> None:
     model: Any = MLPRegressor((6,))
     model.learn_one(SOME[0], 0.5)
-    std = np.sqrt(model._network.weight_variances[0][:, :3]).mean()
+    std = np.sqrt(model._network.weight_variances[0][:, 1:4]).mean()
     taught(model, SOME, 1)
     fresh: Any = MLPRegressor((6,))
     fresh.learn_one(SOME[0], 0.5)
     fresh.learn_one(ROWS[1], 0.5)
-    late = np.sqrt(fresh._network.weight_variances[0][:, 3:12]).mean()
+    late = np.sqrt(fresh._network.weight_variances[0][:, 4:13]).mean()
     assert late == pytest.approx(std, rel=0.1)  # of three inputs, and not of twelve: half of it
     assert model.features == tuple(NAMES)
 
@@ -316,7 +316,7 @@ def test_a_network_standardises_targets() -> None:
 
 @pytest.mark.parametrize("wrong", ["foo", "bernoulli", "categorical"])
 def test_an_observation_that_is_not_for_numbers_is_refused(wrong: str) -> None:
-    words = f"observation must be one of 'gaussian', 'poisson', 'negative_binomial', got {wrong!r}$"
+    words = f"observation must be one of 'gaussian', 'heteroscedastic', 'negative_binomial', 'poisson', got {wrong!r}$"
     with pytest.raises(ValueError, match=words):
         MLPRegressor(observation=wrong)
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_friedman1
 
 from onepass import BayesianCommittee, BayesianMLPRegressor, BayesianNetwork
-from onepass.engine.vector_matches import NoiseState
-from onepass.likelihoods.outputs import HeteroscedasticNumbers, LogNoise, OutputMatch
+from onepass.engine.vector_matches import NoiseState, OutputMatch
+from onepass.likelihoods import Heteroscedastic
+from onepass.likelihoods.base import LogNoise
 
 EDGE = 1.7
 
@@ -35,7 +36,7 @@ def coverage_by_quarter(model: Any, X: np.ndarray, y: np.ndarray) -> np.ndarray:
 def match_pair(error: float, cov: np.ndarray, log_noise: float) -> OutputMatch:
     """Match a pair with the means 0 and ``log_noise`` by a target ``error`` away."""
     state = NoiseState.start(1, None, False)
-    return HeteroscedasticNumbers(1).moment_match(np.array([0.0, log_noise]), cov, np.array([error]), state)
+    return Heteroscedastic().outputs(1).moment_match(np.array([0.0, log_noise]), cov, np.array([error]), state)
 
 
 def slowly_matched(error: float, cov: np.ndarray, log_noise: float) -> tuple[float, np.ndarray, np.ndarray]:
@@ -119,7 +120,7 @@ def test_no_target_spoils_a_pair(
 def test_it_knows_where_the_noise_is() -> None:
     X, y, _ = problem(1000, 0)
     test, target, std = problem(4000, 1)
-    one, varying = (BayesianNetwork(1, (20,), noise=noise).learn(X, y) for noise in ("learn", "heteroscedastic"))
+    one, varying = (BayesianNetwork(1, (20,), observation=kind).learn(X, y) for kind in ("gaussian", "heteroscedastic"))
     gain = varying.log_predictive(test, target).mean() - one.log_predictive(test, target).mean()
     assert gain > 0.25
     assert np.abs(coverage_by_quarter(one, test, target) - 0.95).max() > 0.1
@@ -132,7 +133,7 @@ def test_it_knows_where_the_noise_is() -> None:
 def test_it_costs_little_where_all_noise_is_alike() -> None:
     X, y, _ = problem(1000, 2, 0.2, growth=1.0)
     test, target, _ = problem(4000, 3, 0.2, growth=1.0)
-    one, varying = (BayesianNetwork(1, (20,), noise=noise).learn(X, y) for noise in ("learn", "heteroscedastic"))
+    one, varying = (BayesianNetwork(1, (20,), observation=kind).learn(X, y) for kind in ("gaussian", "heteroscedastic"))
     assert varying.log_predictive(test, target).mean() > one.log_predictive(test, target).mean() - 0.05
     assert varying.noise_var[0] == pytest.approx(0.2**2, rel=0.2)
 
@@ -140,9 +141,9 @@ def test_it_costs_little_where_all_noise_is_alike() -> None:
 def test_committees_and_estimators_take_it() -> None:
     X, y, _ = problem(600, 4)
     test, target, _ = problem(2000, 5)
-    committee = BayesianCommittee(1, (15,), members=2, noise="heteroscedastic").learn(X, y)
+    committee = BayesianCommittee(1, (15,), members=2, observation="heteroscedastic").learn(X, y)
     assert np.abs(coverage_by_quarter(committee, test, target) - 0.95).max() < 0.08
-    model = BayesianMLPRegressor(hidden_layer_sizes=(15,), noise="heteroscedastic").fit(100 * X, 100 * y)
+    model = BayesianMLPRegressor(hidden_layer_sizes=(15,), observation="heteroscedastic").fit(100 * X, 100 * y)
     _, std = model.predict([[-160.0], [160.0]], return_std=True)
     assert 4.0 < std[1] / std[0] < 20.0
     assert np.isfinite(model.noise_)
@@ -150,13 +151,14 @@ def test_committees_and_estimators_take_it() -> None:
 
 def test_densities_are_those_of_drawn_noises() -> None:
     X, y, _ = problem(200, 8)
-    network = BayesianNetwork(1, (8,), noise="heteroscedastic").learn(X, y)
+    network = BayesianNetwork(1, (8,), observation="heteroscedastic").learn(X, y)
     scale = float(network._state.noise.widened().scale[0])
     assert scale != 1.0
     means, covs = network._output_moments(X[:5])
     for x, target, mean, cov in zip(X, y, means, covs, strict=False):
         f, a = np.random.default_rng(0).multivariate_normal(mean, cov, 400_000).T
-        f, noise = mean[0] + np.sqrt(scale) * (f - mean[0]), scale * np.exp(a)
+        root = np.sqrt(network.output_moments(x).cov[0, 0] / cov[0, 0])
+        f, noise = mean[0] + root * (f - mean[0]), scale * np.exp(a)
         density = np.mean(np.exp(-0.5 * (target - f) ** 2 / noise) / np.sqrt(2 * np.pi * noise))
         assert network.log_predictive(x, target) == pytest.approx(np.log(density), abs=0.02)
 
@@ -165,7 +167,7 @@ def test_draws_are_of_the_numbers_alone() -> None:
     X, y, _ = problem(100, 6)
     for n_outputs, shape in ((1, (7, 100)), (2, (7, 100, 2))):
         targets = y if n_outputs == 1 else np.column_stack([y, -y])
-        network = BayesianNetwork(1, (5,), n_outputs, noise="heteroscedastic").learn(X, targets)
+        network = BayesianNetwork(1, (5,), n_outputs, observation="heteroscedastic").learn(X, targets)
         assert network.sample_output(X, 7, 0).shape == shape
         assert network.predict(X).noise_var.shape == shape[1:]
 
@@ -174,7 +176,8 @@ def test_expectation_propagation_takes_its_sites_back() -> None:
     """Without hidden layers slopes don't move, so refining only improves the sites: near what one pass gave."""
     X, y, _ = problem(300, 7, growth=3.0)
     once, often = (
-        BayesianNetwork(1, (), noise="heteroscedastic").learn(X, y, passes=passes, refine="ep") for passes in (1, 4)
+        BayesianNetwork(1, (), observation="heteroscedastic").learn(X, y, passes=passes, refine="ep")
+        for passes in (1, 4)
     )
     spread = np.sqrt(np.diag(once.cov[0]))
     assert np.abs((often.mean - once.mean) / spread).max() < 1.0
@@ -193,7 +196,7 @@ def test_odd_targets_leave_it_finite_and_positive(scale: float, constant: bool, 
     X = np.ones((40, 2)) if constant else rng.normal(size=(40, 2))
     y = scale * rng.normal(size=40)
     y[20] = outlier
-    network = BayesianNetwork(2, (4,), noise="heteroscedastic", covariance=structure).learn(X, y)
+    network = BayesianNetwork(2, (4,), observation="heteroscedastic", covariance=structure).learn(X, y)
     prediction = network.predict(X)
     assert np.isfinite(prediction.mean).all()
     assert (prediction.noise_var > 0.0).all()
@@ -201,21 +204,21 @@ def test_odd_targets_leave_it_finite_and_positive(scale: float, constant: bool, 
     assert all((variances >= 0.0).all() for variances in network.weight_variances)
 
 
-def test_labels_have_no_such_noise() -> None:
-    with pytest.raises(ValueError, match="needs observation='gaussian', got observation='bernoulli'"):
-        BayesianNetwork(2, observation="bernoulli", noise="heteroscedastic")
-    network = BayesianNetwork(2, noise="heteroscedastic")
+def test_it_takes_no_other_noise() -> None:
+    with pytest.raises(ValueError, match=r"noise can be given only with observation='gaussian'.* got noise=0.1 with"):
+        BayesianNetwork(2, observation="heteroscedastic", noise=0.1)
+    network = BayesianNetwork(2, observation="heteroscedastic")
     with pytest.raises(ValueError, match="y must be finite"):
         network.learn([[1.0, 2.0]], [np.nan])
 
 
 def test_noise_is_told_from_what_is_not_known_of_it() -> None:
-    likelihood = HeteroscedasticNumbers(1, LogNoise(-3.0, 2.0))
+    likelihood = Heteroscedastic().outputs(1, LogNoise(-3.0, 2.0))
     state = NoiseState.start(1, None, False)
 
     def parts(mean: float, var: float) -> Any:
         cov = np.diag([0.4, var])
-        record = likelihood.compiled.records(np.array([[0.0, mean]]), cov[None], state)
+        record = likelihood.records(np.array([[0.0, mean]]), cov[None], state)
         return record[0, 1:5, 0]
 
     var, noise, _, unknown = parts(-1.0, 0.5)
@@ -234,7 +237,7 @@ def test_far_from_the_data_the_noise_is_that_of_the_prior() -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.7, 1.7, (500, 1))
     y = np.sin(2 * X[:, 0]) + rng.normal(0, 0.05 * 10 ** ((X[:, 0] + 1.7) / 3.4))
-    network = BayesianNetwork(1, (20,), noise="heteroscedastic").learn(X, y)
+    network = BayesianNetwork(1, (20,), observation="heteroscedastic").learn(X, y)
     far = network.predict(np.array([[-100.0], [20.0], [1e3]]))
     assert (far.noise_var < 1.0).all()
     assert (far.var > 1.0).all()
@@ -256,7 +259,7 @@ def test_more_passes_do_not_diverge(seed: int) -> None:
     X, y, X_test, y_test = noisy_surface(seed)
     scores = []
     for passes in (1, 5, 12):
-        network = BayesianNetwork(10, (20,), noise="heteroscedastic", seed=seed)
+        network = BayesianNetwork(10, (20,), observation="heteroscedastic", seed=seed)
         network.learn(X, y, passes=passes, refine="ep")
         r2 = 1.0 - np.mean((network.predict(X_test).mean - y_test) ** 2) / y_test.var()
         scores.append((r2, np.mean(network.log_predictive(X_test, y_test))))
@@ -269,7 +272,7 @@ def test_more_passes_do_not_diverge(seed: int) -> None:
 @pytest.mark.parametrize("outliers", [0.0, 0.05])
 def test_refinement_never_makes_the_belief_wider_than_the_prior(outliers: float) -> None:
     X, y, *_ = noisy_surface(0)
-    network = BayesianNetwork(10, (8,), noise="heteroscedastic", outliers=outliers)
+    network = BayesianNetwork(10, (8,), observation="heteroscedastic", outliers=outliers)
     prior = network.cov[0]
     root = 1.0 / np.sqrt(np.diag(prior))
     for _ in network.learning(X[:80], y[:80], passes=6, refine="ep"):
@@ -280,9 +283,9 @@ def test_refinement_never_makes_the_belief_wider_than_the_prior(outliers: float)
 
 def test_the_pass_that_predicts_rows_best_without_them_is_kept() -> None:
     X, y, *_ = noisy_surface(1)
-    network = BayesianNetwork(10, (8, 8), noise="heteroscedastic", seed=1)
+    network = BayesianNetwork(10, (8, 8), observation="heteroscedastic", seed=1)
     means, densities = [], []
-    works = network._passes(X[:60], y[:60], 12, "ep", 1, None, records=False)
+    works = network._passes(X[:60], y[:60], None, 12, "ep", 1, records=False)
     for work in works:
         densities.append(work.densities[40:].copy())
         means.append(network.mean)

@@ -5,9 +5,9 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
-from onepass import BayesianCommittee
+from onepass import BayesianCommittee, Mixture
 from onepass.likelihoods.mixtures import likely_weights, mixture_moments, mixture_quantile
-from onepass.models.weighting import RuleWeights
+from onepass.models.weighting import restore_weighting
 
 LEVELS = (0.001, 0.025, 0.3, 0.5, 0.7, 0.975, 0.999)
 
@@ -83,15 +83,16 @@ def test_a_member_that_went_astray_does_not_ruin_its_committee() -> None:
     y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=200)
     sound = BayesianCommittee(2, (10,), members=3).learn(X, y)
     weights = sound.weights[:2] / sound.weights[:2].sum()
-    arrays = sound.weighting_arrays
-    sizes, lost = ("stacked", 3, 1), {"weights": np.append(weights, 1e-34)}
-    astray = BayesianCommittee.of(sound.members, RuleWeights.from_arrays(*sizes, {**arrays, **lost}))
-    pair = BayesianCommittee.of(sound.members[:2], astray._weighting)
+    arrays = sound._weighting.arrays
+    lost = {"weights": np.append(weights, 1e-34)}
+    astray = Mixture(sound.members, restore_weighting("stacked", {**arrays, **lost}, 3, 1))
+    pair = Mixture(sound.members[:2], astray._weighting)
     expected_mean = weights @ [member.predict(X).mean for member in pair.members]
     before, limits_before = astray.predict(X), astray.interval(X)
     astray.members[2]._state.belief.mean[...] *= 1e10
-    after, limits = astray.predict(X), astray.interval(X)
-    assert np.abs(astray.member_predictions(X).mean[2]).max() > 1e18
+    assert np.abs(astray.members[2].predict(X).mean).max() > 1e18
+    with pytest.warns(UserWarning, match="member 2 of the mixture predicts"):
+        after, limits = astray.predict(X), astray.interval(X)
     np.testing.assert_allclose(after.mean, expected_mean, rtol=1e-9)
     np.testing.assert_allclose(after.var + after.noise_var, before.var + before.noise_var, rtol=1e-9)
     np.testing.assert_allclose(limits, limits_before, rtol=1e-9)

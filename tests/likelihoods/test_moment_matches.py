@@ -295,7 +295,7 @@ def test_a_label_has_the_variance_of_a_label_under_kalman() -> None:
 
 def test_defaults_follow_the_activation() -> None:
     def default(activation: Activation) -> str:
-        return type(as_likelihood("auto", None, None, activation)[0]).__name__
+        return type(as_likelihood("auto", activation)).__name__
 
     assert [default(as_activation(name)) for name in ("sigmoid", "probit", "step")] == ["Bernoulli"] * 3
     assert default(PaperSigmoid()) == "Bernoulli"

@@ -7,16 +7,16 @@ import pytest
 from scipy.special import expit
 
 from onepass import BayesianCommittee, BayesianNetwork, load, save
-from onepass.engine.vector_matches import BernoulliOutput, NoiseState
-from onepass.likelihoods.outputs import BernoulliLabel, OutputMatch
+from onepass.engine.vector_matches import NoiseState, OutputMatch
+from onepass.likelihoods import Bernoulli
 
 NAN = np.nan
 MEAN, COV = np.array([0.4, -0.7, 0.2]), np.array([[2.0, 0.8, -0.5], [0.8, 1.5, 0.3], [-0.5, 0.3, 1.0]])
 
 
 def match(mean: np.ndarray, cov: np.ndarray, target: list[float], outliers: float = 0.0) -> OutputMatch:
-    likelihood = BernoulliLabel(len(mean))
-    return likelihood.moment_match(mean, cov, np.array(target), likelihood.start_noise(1.0, False, outliers))
+    state = Bernoulli().start_noise(len(mean), None, False, outliers)
+    return Bernoulli().outputs(len(mean)).moment_match(mean, cov, np.array(target), state)
 
 
 def brute_force(mean: np.ndarray, cov: np.ndarray, target: list[float]) -> tuple[float, np.ndarray, np.ndarray]:
@@ -121,13 +121,15 @@ def test_committees_files_and_errors_know_several_labels(tmp_path: Path) -> None
     committee = BayesianCommittee(2, (3,), 2, members=2, observation="bernoulli").learn(X, Y)
     save(committee, f"{tmp_path}/model.onepass")
     np.testing.assert_array_equal(load(f"{tmp_path}/model.onepass").predict(X).mean, committee.predict(X).mean)
-    with pytest.raises(ValueError, match=r"y must hold labels 0 to 1, got 2 at index \(1, 0\)"):
+    with pytest.raises(
+        ValueError, match=r"y must hold labels 0 and 1 for observation='bernoulli', got 2 at index \(1, 0\)"
+    ):
         committee.learn(X, [[1.0, NAN], [2.0, 0.0]])
     with pytest.raises(ValueError, match="leave out rows without a target"):
         BayesianNetwork(2, observation="bernoulli").learn([1.0, 1.0], NAN)
 
 
 def test_a_row_without_labels_has_no_match() -> None:
-    likelihood, nothing = BernoulliOutput(2), np.array([NAN, NAN])
+    likelihood, nothing = Bernoulli().outputs(2), np.array([NAN, NAN])
     empty = likelihood.moment_match(MEAN[:2], COV[:2, :2].copy(), nothing, NoiseState.start(2, 1.0, False))
     assert not any(np.any(part) for part in empty)

@@ -52,7 +52,7 @@ def test_what_is_written_is_read_again(model: Any) -> None:
     for k, (one, other) in enumerate(zip(adapter.read(again, numbers), snapshots, strict=True)):
         assert one.rows == other.rows
         if reweighed:
-            assert one.evidence == pytest.approx(learned._ensembles[0].members[k].log_evidence, rel=1e-9)
+            assert one.evidence == pytest.approx(learned._mixtures[0].members[k].log_evidence, rel=1e-9)
             assert one.sums == pytest.approx(other.sums, rel=1e-9, abs=1e-9)
             continue
         assert one.evidence == other.evidence

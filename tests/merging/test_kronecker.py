@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 
 from onepass import BayesianMLPClassifier, BayesianNetwork, merge
 from onepass.beliefs.kronecker import KroneckerGaussian
-from onepass.beliefs.layout import Conv2D
+from onepass.layers import Conv2D
 from onepass.merging import Merging, Rounds
 from tests.helpers.merging import learned_apart, linear_rows
 

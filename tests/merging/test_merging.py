@@ -243,7 +243,9 @@ def test_what_cannot_be_merged_is_refused() -> None:
 @pytest.mark.parametrize("covariance", ["full", "layer", "neuron", "diagonal"])
 def test_networks_whose_noise_depends_on_the_input_merge_block_by_block(covariance: str) -> None:
     X, y = linear_rows(400, d=3)
-    prior = BayesianNetwork(3, (5,), covariance=covariance, noise="heteroscedastic", seed=3).learn(X[:200], y[:200])
+    prior = BayesianNetwork(3, (5,), covariance=covariance, observation="heteroscedastic", seed=3).learn(
+        X[:200], y[:200]
+    )
     alone = copy.deepcopy(prior).learn(X[200:], y[200:])
     merged = merge(prior, [alone])  # one model's change over the prior is that model again
     np.testing.assert_allclose(merged.mean, alone.mean, rtol=1e-6, atol=1e-8)
@@ -256,11 +258,11 @@ def test_estimators_of_several_members_merge_with_their_weights() -> None:
     prior = onepass.BayesianMLPRegressor((5,), members=3, warm_up=50).fit(X[:100], y[:100])
     models = [copy.deepcopy(prior).partial_fit(X[part], y[part]) for part in (slice(100, 200), slice(200, 400))]
     merged = merge(prior, models)
-    one, other, pooled = (model._ensembles[0].weighting_arrays for model in (*models, merged))
+    one, other, pooled = (model._mixtures[0]._weighting.arrays for model in (*models, merged))
     np.testing.assert_allclose(pooled["weights"], (one["weights"] + 2 * other["weights"]) / 3, rtol=1e-12)
     assert pooled["count"][0] == 3.0 + 400.0
-    for k, member in enumerate(merged._ensembles[0].members):
-        alone = merge(prior._ensembles[0].members[k], [model._ensembles[0].members[k] for model in models])
+    for k, member in enumerate(merged._mixtures[0].members):
+        alone = merge(prior._mixtures[0].members[k], [model._mixtures[0].members[k] for model in models])
         np.testing.assert_allclose(member.mean, alone.mean, rtol=1e-10, atol=1e-12)
     merged.partial_fit(X, y)
     assert merged.score(X, y) > 0.5

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onepass import BayesianNetwork, BayesianPerceptron, merge
+from onepass import BayesianNetwork, BayesianPerceptron, Mixture, merge
 from onepass.engine.outliers import Trust
 from onepass.merging import Merging, Rounds
 from tests.helpers.merging import labelled_rows, learned_apart, linear_rows
@@ -107,9 +107,9 @@ def jumped(start: Any, X: np.ndarray, y: np.ndarray) -> Any:
 def test_a_shard_with_an_alarm_is_refused() -> None:
     X, y = linear_rows(400)
     prior = BayesianPerceptron(4, "linear", noise=0.25, cov=[1e4, 4.0, 4.0, 4.0, 4.0], outliers=0.05)
-    calm = copy.deepcopy(prior).learn(X, y)
+    rows_since_alarm = copy.deepcopy(prior).learn(X, y)
     with pytest.raises(ValueError, match=r"model 1 distrusted so many rows .* or use outliers=0"):
-        merge(prior, [calm, jumped(prior, X, y)])
+        merge(prior, [rows_since_alarm, jumped(prior, X, y)])
     # One that is still to be answered, with the next row.
     waiting = copy.deepcopy(prior).learn(X, y)
     for _ in range(20):
@@ -138,6 +138,6 @@ def test_other_shares_and_drift_are_refused() -> None:
         Merging(BayesianPerceptron(4, drift=0.01))
     with pytest.raises(ValueError, match=r"the prior can't be merged: drift=0\.01 lets the weights move"):
         Merging(BayesianNetwork(4, drift=0.01))
-    for model in (BayesianPerceptron(4, drift="auto"), BayesianNetwork(4, drift="auto")):
-        with pytest.raises(ValueError, match="drift='auto' weighs rates of drift row after row"):
+    for model in (Mixture.over_drift(BayesianPerceptron, 4), Mixture.over_drift(BayesianNetwork, 4)):
+        with pytest.raises(ValueError, match="weighs its members row after row"):
             merge(model, [copy.deepcopy(model)])

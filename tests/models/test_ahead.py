@@ -9,8 +9,9 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.special import expit
 
-from onepass import BayesianCommittee, BayesianNetwork, BayesianPerceptron, PerceptronFleet
+from onepass import BayesianCommittee, BayesianNetwork, BayesianPerceptron, Mixture, PerceptronFleet
 from onepass._typing import FloatArray
+from onepass.models.mixture import with_drift
 
 N_ROWS, WARM_UP = 130, 30
 WAYS_TO_MOVE: dict[str, dict[str, Any]] = {
@@ -48,22 +49,22 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "mixed forms": {"covariance": ("full", "kronecker"), "noise": 0.1},
     "classes": {"observation": "categorical", "n_outputs": 3},
     "counts": {"observation": "poisson"},
-    "own noise": {"noise": "heteroscedastic"},
+    "own noise": {"observation": "heteroscedastic"},
     "outliers": {"outliers": 0.05},
     "no hidden layer": {"hidden": ()},
     "reference": {"kernel": "reference", "covariance": "full"},
 }
 
 
-def perceptron(**options: Any) -> BayesianPerceptron:
-    return BayesianPerceptron(3, **options)
+def perceptron(**options: Any) -> BayesianPerceptron | Mixture:
+    return with_drift(BayesianPerceptron, 3, **options)
 
 
-def network(**options: Any) -> BayesianNetwork:
-    return BayesianNetwork(3, **{"hidden": (4,), **options})
+def network(**options: Any) -> BayesianNetwork | Mixture:
+    return with_drift(BayesianNetwork, 3, **{"hidden": (4,), **options})
 
 
-def committee(**options: Any) -> BayesianCommittee:
+def committee(**options: Any) -> Mixture:
     return BayesianCommittee(3, (4,), members=3, **options)
 
 
@@ -151,20 +152,20 @@ def test_fleets_predict_every_key_as_it_is_before_its_next_row(name: str, forget
     X, y = stream(options)
     keys = np.arange(N_ROWS) % 2
     apart, together, blocks = (PerceptronFleet(3, **options) for _ in range(3))
-    rest = blocks.predict_then_learn(keys, X, y)
+    rest = blocks.predict_then_learn(X, y, keys=keys)
     seen = []
     for key, x, target in zip(keys, X, y, strict=True):
-        distrust = apart.outlier_probability(key, x, target)
-        seen.append(apart.predict(key, x))
-        apart.learn(key, x, target)
-        during, outlier = together.predict_then_learn(key, x, target, return_outlier_probability=True)
+        distrust = apart.outlier_probability(x, target, keys=key)
+        seen.append(apart.predict(x, keys=key))
+        apart.learn(x, target, keys=key)
+        during, outlier = together.predict_then_learn(x, target, keys=key, return_outlier_probability=True)
         np.testing.assert_allclose(seen[-1], during, rtol=1e-12, atol=1e-13)
         np.testing.assert_allclose(distrust, outlier, rtol=1e-12, atol=1e-13)
     for columns, expected in zip(zip(*seen, strict=True), rest, strict=True):
         np.testing.assert_allclose(columns, expected, rtol=1e-9, atol=1e-12)
     for ahead in (0, 1, 2, 7):
-        found = apart.predict(keys[:2], X[:2], rows_ahead=ahead)
-        limits = apart.interval(keys[:2], X[:2], rows_ahead=ahead)
+        found = apart.predict(X[:2], keys=keys[:2], rows_ahead=ahead)
+        limits = apart.interval(X[:2], keys=keys[:2], rows_ahead=ahead)
         for k in (0, 1):
             alone = apart.perceptron(k)
             np.testing.assert_allclose([own[k] for own in found], alone.predict(X[k], rows_ahead=ahead), rtol=1e-10)
@@ -204,10 +205,9 @@ def test_a_row_further_ahead_is_one_ahead_of_a_model_that_has_learned_nothing_si
         rtol=1e-9,
         atol=1e-9,
     )
-    if not isinstance(model, BayesianCommittee) or model.members[0].observation == "gaussian":
-        limits = np.array(model.interval(rows, 0.8, rows_ahead=ahead))
-        alone = [model.interval(rows[i], 0.8, rows_ahead=int(k)) for i, k in enumerate(ahead)]
-        np.testing.assert_allclose(np.moveaxis(limits, 1, 0), alone, rtol=1e-7, atol=1e-9)
+    limits = np.array(model.interval(rows, 0.8, rows_ahead=ahead))
+    alone = [model.interval(rows[i], 0.8, rows_ahead=int(k)) for i, k in enumerate(ahead)]
+    np.testing.assert_allclose(np.moveaxis(limits, 1, 0), alone, rtol=1e-7, atol=1e-9)
     assert pickle.dumps(model) == before
 
 
@@ -257,7 +257,7 @@ def test_sparse_rows_are_predicted_as_dense_ones() -> None:
 def test_intervals_of_weights_that_drift_hold(drift: float | str) -> None:
     rate, rng = 0.1 if drift == "auto" else float(drift), np.random.default_rng(3)
     weights, n = rng.normal(size=3), 800
-    model = BayesianPerceptron(2, "linear", noise=0.09, drift=drift)
+    model = with_drift(BayesianPerceptron, 2, "linear", noise=0.09, drift=drift)
     inside, total = 0, 0.0
     for _ in range(n):
         weights = np.sqrt(1.0 - rate) * weights + np.sqrt(rate) * rng.normal(size=3)
@@ -277,10 +277,11 @@ def test_intervals_of_weights_that_drift_hold(drift: float | str) -> None:
 def test_what_a_row_adds_to_the_evidence_is_a_density(drift: float | str, covariance: str) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
-    network = BayesianNetwork(2, (6,), drift=drift, covariance=covariance).learn(X, 0.01 * np.sin(X[:, 0]))
+    network = with_drift(BayesianNetwork, 2, (6,), drift=drift, covariance=covariance)
+    network.learn(X, 0.01 * np.sin(X[:, 0]))
     x = np.array([0.3, -0.5])
     seen = network.predict(x)
-    steps = np.linspace(-10.0, 10.0, 401)
+    steps = np.linspace(-14.0, 14.0, 561)  # far enough for the hypotheses that are far wider than their mixture
     unit = 0.01 * np.sqrt(seen.var + seen.noise_var)
     gains = []
     for target in seen.mean + unit * np.sinh(steps):
@@ -288,7 +289,7 @@ def test_what_a_row_adds_to_the_evidence_is_a_density(drift: float | str, covari
         twin.learn(x, target)
         gains.append(twin.log_evidence - network.log_evidence)
     assert np.trapezoid(np.exp(gains) * unit * np.cosh(steps), steps) == pytest.approx(1.0, abs=1e-6)
-    logs = network.log_predictive(np.tile(x, (401, 1)), seen.mean + unit * np.sinh(steps))
+    logs = network.log_predictive(np.tile(x, (len(steps), 1)), seen.mean + unit * np.sinh(steps))
     assert np.trapezoid(np.exp(logs) * unit * np.cosh(steps), steps) == pytest.approx(1.0, abs=1e-6)
 
 
@@ -297,7 +298,7 @@ def test_networks_that_learn_their_drift_do_not_depend_on_how_calls_divide_the_r
     rng = np.random.default_rng(1)
     X = rng.normal(size=(500, 3))
     y = X @ [1.0, -1.0, 0.5] * np.where(np.arange(500) < 250, 1.0, -2.0) + 0.2 * rng.normal(size=500)
-    whole, single = (BayesianNetwork(3, (6, 5), covariance=covariance, drift="auto") for _ in range(2))
+    whole, single = (Mixture.over_drift(BayesianNetwork, 3, (6, 5), covariance=covariance) for _ in range(2))
     expected = whole.predict_then_learn(X, y)
     for i in range(500):
         np.testing.assert_allclose(single.predict(X[i]).mean, expected.mean[i], rtol=1e-8, atol=1e-9)
@@ -307,18 +308,18 @@ def test_networks_that_learn_their_drift_do_not_depend_on_how_calls_divide_the_r
 
 def test_hypotheses_switch_on_the_way_to_rows_further_ahead() -> None:
     X, y = stream({"activation": "linear"})
-    model: Any = BayesianPerceptron(3, "linear", noise=0.1, drift="auto").learn(X, y)
+    model: Any = Mixture.over_drift(BayesianPerceptron, 3, "linear", noise=0.1).learn(X, y)
     entries = np.array([1.0, 1.0, 1.0, 1.0, 0.1, 0.01])
     weights = np.array(list(model.drift_.values()))
     for ahead in range(1, 5):
-        members = [member.predict(X[0], rows_ahead=ahead).mean for _, member in model.hypotheses]
+        members = [member.predict(X[0], rows_ahead=ahead).mean for _, member in model.components]
         assert model.predict(X[0], rows_ahead=ahead).mean == pytest.approx(weights @ members, rel=1e-12)
         weights = 0.998 * weights + 0.002 * entries / entries.sum()
 
 
 @pytest.mark.parametrize("wrong", [-1, 1.5, "next", [1, 2], True, [[1]] * 5])
 def test_rows_ahead_is_a_whole_number_or_one_per_row(wrong: Any) -> None:
-    for model in (BayesianPerceptron(3), BayesianNetwork(3, (4,)), BayesianPerceptron(3, drift="auto")):
+    for model in (BayesianPerceptron(3), BayesianNetwork(3, (4,)), Mixture.over_drift(BayesianPerceptron, 3)):
         with pytest.raises((TypeError, ValueError), match="rows_ahead"):
             model.predict(np.zeros((5, 3)), rows_ahead=wrong)
         with pytest.raises((TypeError, ValueError), match="rows"):
@@ -327,9 +328,10 @@ def test_rows_ahead_is_a_whole_number_or_one_per_row(wrong: Any) -> None:
 
 def scored(model: Any, x: FloatArray, target: float) -> tuple[Any, float | None]:
     """Predict one row, learn it, and tell its log density where `log_predictive` has the very same."""
-    if isinstance(model, BayesianCommittee):
+    if model.components[0][1] is not model and not model.drift_.get("prior"):  # a committee
         return model.predict_then_learn(x, target), None
     prediction, scores = model._predict_then_learn(x, target)
-    calibrated = isinstance(model, BayesianNetwork) and model.calibrate
-    differs = calibrated and (model.noise == "heteroscedastic" or model.outliers)
+    first = model.components[0][1]
+    calibrated = isinstance(first, BayesianNetwork) and first.calibrate
+    differs = calibrated and (not model.observation.is_gaussian or model.outliers)
     return prediction, None if differs else float(scores.log_densities[0])

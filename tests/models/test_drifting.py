@@ -10,9 +10,10 @@ import pytest
 from scipy.special import expit, logsumexp
 
 import onepass
-from onepass import BayesianCommittee, BayesianNetwork, BayesianPerceptron, BayesianPerceptronRegressor
+from onepass import BayesianCommittee, BayesianNetwork, BayesianPerceptron, BayesianPerceptronRegressor, Mixture
 from onepass._typing import FloatArray
-from onepass.models.drifting import HYPOTHESES
+from onepass.models.mixture import with_drift
+from onepass.models.weighting import HYPOTHESES
 
 MODELS = [
     pytest.param(lambda **own: BayesianPerceptron(3, **own), id="labels"),
@@ -30,12 +31,11 @@ def stream(model: Any, n: int = 120, seed: int = 0) -> tuple[FloatArray, FloatAr
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     a = X @ [1.0, -1.0, 0.5] * np.where(np.arange(n) < n // 2, 1.0, -1.0)
-    name = str(getattr(model.observation, "name", model.observation))
-    if name == "gaussian":
+    if model.observation.is_numeric:
         return X, a + 0.1 * rng.normal(size=n)
-    if name in ("poisson", "negative_binomial"):
+    if model.observation.is_count:
         return X, rng.poisson(np.exp(a)).astype(float)
-    if name == "categorical":
+    if model.observation.is_class:
         return X, np.digitize(a, [-0.5, 0.5]).astype(float)
     return X, (rng.uniform(size=n) < expit(a)).astype(float)
 
@@ -51,7 +51,7 @@ def densities_one_by_one(model: Any, X: FloatArray, y: FloatArray) -> list[float
 
 @pytest.mark.parametrize("make", MODELS)
 def test_it_is_the_switching_mixture_of_its_rates(make: Any) -> None:
-    model = make(drift="auto")
+    model = Mixture.over_drift(make)
     X, y = stream(model)
     seen, scores = model._predict_then_learn(X, y)
     densities = scores.log_densities
@@ -73,7 +73,7 @@ def test_it_is_the_switching_mixture_of_its_rates(make: Any) -> None:
 
 @pytest.mark.parametrize("make", MODELS)
 def test_rates_are_weighed_by_each_row_as_often_as_it_counts(make: Any) -> None:
-    model = make(drift="auto")
+    model = Mixture.over_drift(make)
     X, y = stream(model)
     counts = np.random.default_rng(5).choice([0.5, 1.0, 3.0], len(y))
     model.learn(X, y, sample_weight=counts)
@@ -94,9 +94,9 @@ def test_rates_are_weighed_by_each_row_as_often_as_it_counts(make: Any) -> None:
 
 
 STEADY = [
-    pytest.param(lambda **own: BayesianPerceptron(2, "linear", noise="learn", **own), id="learned noise"),
-    pytest.param(lambda **own: BayesianPerceptron(2, "linear", noise=0.09, **own), id="noise"),
-    pytest.param(lambda **own: BayesianNetwork(2, (5,), **own), id="network"),
+    pytest.param(lambda **own: with_drift(BayesianPerceptron, 2, "linear", noise="learn", **own), id="learned noise"),
+    pytest.param(lambda **own: with_drift(BayesianPerceptron, 2, "linear", noise=0.09, **own), id="noise"),
+    pytest.param(lambda **own: with_drift(BayesianNetwork, 2, (5,), **own), id="network"),
     pytest.param(lambda **own: BayesianPerceptronRegressor(standardize=True, **own), id="standardised"),
 ]
 
@@ -127,7 +127,7 @@ def test_copies_of_a_row_that_weights_follow_do_not_say_that_there_is_no_noise(w
 
 @pytest.mark.parametrize("make", MODELS)
 def test_results_do_not_depend_on_how_calls_divide_the_rows(make: Any) -> None:
-    whole, parts, single = make(drift="auto"), make(drift="auto"), make(drift="auto")
+    whole, parts, single = Mixture.over_drift(make), Mixture.over_drift(make), Mixture.over_drift(make)
     X, y = stream(whole)
     expected = whole.predict_then_learn(X, y)
     seen = [parts.predict_then_learn(X[i : i + 17], y[i : i + 17]) for i in range(0, len(y), 17)]
@@ -143,8 +143,8 @@ def test_results_do_not_depend_on_how_calls_divide_the_rows(make: Any) -> None:
 
 
 def test_one_row_is_learned_the_fast_way_and_the_same() -> None:
-    fast: Any = BayesianPerceptron(3, drift="auto")
-    slow: Any = BayesianPerceptron(3, drift="auto")
+    fast: Any = Mixture.over_drift(BayesianPerceptron, 3)
+    slow: Any = Mixture.over_drift(BayesianPerceptron, 3)
     X, y = stream(fast)
     for i in range(len(y)):
         fast.learn(X[i], y[i])
@@ -161,7 +161,7 @@ def test_one_row_is_learned_the_fast_way_and_the_same() -> None:
 
 @pytest.mark.parametrize("make", MODELS[:1] + MODELS[4:5] + MODELS[6:])
 def test_probabilities_of_all_labels_add_up_to_one(make: Any) -> None:
-    model = make(drift="auto")
+    model = Mixture.over_drift(make)
     X, y = stream(model)
     model.learn(X, y)
     labels = range(3 if model.predict(X).mean.ndim > 1 else 2)
@@ -173,7 +173,7 @@ def test_probabilities_of_all_labels_add_up_to_one(make: Any) -> None:
 
 @pytest.mark.parametrize("make", MODELS)
 def test_files_copies_and_pickles_go_on_bit_for_bit(make: Any, tmp_path: Path) -> None:
-    model = make(drift="auto")
+    model = Mixture.over_drift(make)
     X, y = stream(model)
     model.learn(X[:60], y[:60])
     onepass.save(model, tmp_path / "model.safetensors")
@@ -191,7 +191,7 @@ def test_files_copies_and_pickles_go_on_bit_for_bit(make: Any, tmp_path: Path) -
 
 @pytest.mark.parametrize("make", MODELS[1:2] + MODELS[5:6])
 def test_all_rows_are_learned_or_none(make: Any) -> None:
-    model = make(drift="auto")
+    model = Mixture.over_drift(make)
     X, y = stream(model)
     model.learn(X, y)
     model.learn(X[0], y[0])
@@ -206,7 +206,7 @@ def test_all_rows_are_learned_or_none(make: Any) -> None:
 
 @pytest.mark.parametrize("make", MODELS)
 def test_intervals_draws_and_moments_are_the_mixtures(make: Any) -> None:
-    model = make(drift="auto")
+    model = Mixture.over_drift(make)
     X, y = stream(model)
     model.learn(X, y)
     low, high = model.interval(X[:5], 0.8)
@@ -217,13 +217,13 @@ def test_intervals_draws_and_moments_are_the_mixtures(make: Any) -> None:
     np.testing.assert_allclose(drawn.mean(axis=0), model.mean, atol=0.1 + 0.1 * np.abs(model.mean).max())
     outputs = model.sample_output(X[:2], 50, 0)
     assert outputs.shape[:2] == (50, 2)
-    if isinstance(model, BayesianPerceptron):
+    if make in (own.values[0] for own in MODELS[:4]):  # perceptrons
         variances = model.cov if model.covariance == "diagonal" else np.diag(model.cov)
         np.testing.assert_allclose(drawn.var(axis=0), variances, rtol=0.25)
 
 
 def test_the_interval_holds_the_share_of_the_mixture_that_it_says() -> None:
-    model = BayesianPerceptron(3, "linear", noise=0.04, drift="auto")
+    model = Mixture.over_drift(BayesianPerceptron, 3, "linear", noise=0.04)
     X, y = stream(model, n=64)
     model.learn(X, y)
     low, high = model.interval(X[0], 0.9)
@@ -237,7 +237,7 @@ def test_a_jump_is_noticed_and_nothing_is_where_there_is_none() -> None:
     X = rng.normal(size=(600, 3))
     y = X @ [1.0, -1.0, 0.5] + 0.1 * rng.normal(size=600)
     y[400:] += 3.0 * X[400:, 0]
-    model: Any = BayesianPerceptron(3, "linear", noise="learn", drift="auto")
+    model: Any = Mixture.over_drift(BayesianPerceptron, 3, "linear", noise="learn")
     changes = model._predict_then_learn(X, y)[1].changes
     assert (changes[50:400] < 0.2).all()
     assert changes[400:404].max() > 0.9
@@ -259,7 +259,7 @@ def test_a_committee_may_drift(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("make", [MODELS[0], MODELS[4]])
 def test_more_passes_are_refused(make: Any) -> None:
-    model = make(drift="auto")
+    model = Mixture.over_drift(make)
     X, y = stream(model)
     with pytest.raises(ValueError, match=r"drift='auto'.*passes=1, got passes=2"):
         model.learn(X, y, passes=2)
@@ -267,10 +267,12 @@ def test_more_passes_are_refused(make: Any) -> None:
 
 @pytest.mark.parametrize("kind", [BayesianPerceptron, BayesianNetwork])
 def test_a_rate_that_is_none_is_refused(kind: Any) -> None:
-    with pytest.raises(ValueError, match=r"drift must be a number in \[0, 1\] or 'auto', got 1.5"):
+    with pytest.raises(ValueError, match=r"drift must be a number in \[0, 1\], got 1.5"):
         kind(3, drift=1.5)
-    with pytest.raises(TypeError, match=r"or 'auto', got 'fast'"):
+    with pytest.raises(TypeError, match=r"drift must be a number in \[0, 1\], got 'fast'"):
         kind(3, drift="fast")
+    with pytest.raises(ValueError, match=r"drift='auto' needs several models.*Mixture\.over_drift"):
+        kind(3, drift="auto")
 
 
 def test_one_rate_is_believed_in_where_it_is_given() -> None:
@@ -292,6 +294,6 @@ def test_a_rate_of_one_returns_to_the_prior_before_every_row(covariance: str) ->
 
 
 def test_merging_refuses_it() -> None:
-    prior = BayesianPerceptron(3, drift="auto")
+    prior = Mixture.over_drift(BayesianPerceptron, 3)
     with pytest.raises(ValueError, match=r"drift='auto'.*no common order"):
         onepass.merge(prior, [copy.deepcopy(prior)])

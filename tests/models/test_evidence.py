@@ -82,7 +82,7 @@ def test_the_evidence_of_three_rows_integrates_to_one() -> None:
     keys = np.arange(len(combined))
     fleet = PerceptronFleet(2, "linear", noise="learn")
     for row, column in zip(ROWS, combined.T, strict=True):
-        fleet.learn(keys, np.broadcast_to(row, (len(keys), 2)), column)
+        fleet.learn(np.broadcast_to(row, (len(keys), 2)), column, keys=keys)
     evidence = fleet.export_state()[1]["records"][:, AT_EVIDENCE]
     density = np.exp(evidence).reshape(len(u), len(u), len(u))
     # In a record, evidence is exact up to the last row after which all rows were asked about their noise.

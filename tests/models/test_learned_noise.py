@@ -194,7 +194,7 @@ def test_correlated_priors_and_single_precision(kernel: str, dtype: str, close: 
 def test_keys_of_a_fleet_learn_their_noises_and_pool_them() -> None:
     X, y = problem(3, 80, 0.1)
     fleet = PerceptronFleet(3, "linear", noise="learn", bias=False)
-    fleet.learn(np.zeros(80, dtype=int), X, y)
+    fleet.learn(X, y, keys=np.zeros(80, dtype=int))
     check(fleet.perceptron(0), by_quadrature(X, y, 1.0, np.ones(80)))
 
 
@@ -203,3 +203,15 @@ def test_a_merged_model_goes_on_as_one_that_learned_all_rows() -> None:
     prior = perceptron(4, 1.0)
     merged = onepass.merge(prior, [copy.deepcopy(prior).learn(X[k:100:4], y[k:100:4]) for k in range(4)])
     check(merged.learn(X[100:], y[100:]), by_quadrature(X, y, 1.0, np.ones(200)))
+
+
+@pytest.mark.parametrize("target", [1e9, 1e12, 1e30])
+def test_a_huge_target_among_the_first_rows_leaves_a_model_of_numbers(target: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = X @ [1.0, -2.0, 0.5] + 0.3 * rng.normal(size=60)
+    for n in range(3, 28):
+        model = BayesianPerceptron(3, "linear", noise="learn").learn(X[:n], y[:n]).learn(X[40], target)
+        assert np.isfinite(model.predict(X).mean).all(), n
+        model.learn(X[n:40], y[n:40])
+        assert np.isfinite(model.mean).all()

@@ -67,15 +67,30 @@ def test_all_kernels_rescale_the_weights(covariance: str, kernel: str) -> None:
     np.testing.assert_allclose(model.mean, twin.mean, rtol=1e-8)
     np.testing.assert_allclose(model.cov, twin.cov, rtol=1e-8, atol=1e-12)
     still = BayesianPerceptron(4, **options)
-    still._state.progress.trust.learns_scale = False
+    still._keeps_past = False
     still.learn(X, y)
     assert abs(np.linalg.norm(twin.mean) / np.linalg.norm(still.mean) - 1.0) > 0.05
+
+
+@pytest.mark.parametrize("options", [{"forgetting": 0.999}, {"process_noise": 1e-3}], ids=str)
+def test_labels_of_weights_that_have_moved_do_not_tell_of_their_scale(options: dict[str, Any]) -> None:
+    gain = 0.0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(6000, 3))
+        sign = np.where(np.arange(6000) // 1000 % 2, -1.0, 1.0)
+        y = (rng.random(6000) < expit(sign * (X @ [3.0, 1.0, -1.0]))).astype(float)
+        model = BayesianPerceptron(3, outliers=0.05, **options)
+        coupled = BayesianPerceptron(3, outliers=0.05, **options)
+        coupled._keeps_past = True
+        gain += model.learn(X, y).log_evidence - coupled.learn(X, y).log_evidence
+    assert gain > 50.0
 
 
 def test_more_passes_refine_the_share_of_flipped_labels() -> None:
     X, y, _ = flipped_labels(4, 3000, 0.3)
     once = BayesianPerceptron(4, cov=9.0, outliers=0.05)
-    once._state.progress.trust.learns_scale = False  # as where rows are learned again
+    once._keeps_past = False  # as where rows are learned again
     more = BayesianPerceptron(4, cov=9.0, outliers=0.05).learn(X, y, passes=6)
     best, share = most_probable(X, y, 9.0)
     assert abs(more.outliers_ - share) < 0.02

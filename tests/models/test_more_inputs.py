@@ -8,6 +8,7 @@ import pytest
 
 from onepass import BayesianNetwork
 from onepass.activations import as_activation
+from onepass.models.mixture import with_drift
 from onepass.models.network.priors import CLASSIFICATION, REGRESSION, NetworkPrior
 
 FORMS: list[Any] = ["full", "layer", "neuron", "diagonal", "low_rank", "kronecker", ("kronecker", "full")]
@@ -17,8 +18,8 @@ X = rng.normal(size=(160, 5))
 y = np.sin(X[:, 0]) + X[:, 1] - X[:, 3] * X[:, 4]
 
 
-def _network(n_features: int, prior: NetworkPrior = REGRESSION, **options: Any) -> BayesianNetwork:
-    return BayesianNetwork(n_features, (8,), prior=replace(prior, most_inputs=3), **options)
+def _network(n_features: int, prior: NetworkPrior = REGRESSION, **options: Any) -> Any:
+    return with_drift(BayesianNetwork, n_features, (8,), prior=replace(prior, most_inputs=3), **options)
 
 
 @pytest.mark.parametrize("options", [{}, {"forgetting": 0.99}, {"drift": 0.001}, {"outliers": 0.05}], ids=str)
@@ -46,7 +47,7 @@ def test_what_was_known_stays_and_new_weights_are_as_uncertain_as_before(covaria
     before, after = network.output_moments(X[:, :3]), more.output_moments(np.where(np.arange(5) < 3, X, 0.0))
     np.testing.assert_allclose(after.mean, before.mean, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(after.cov, before.cov, rtol=1e-7, atol=1e-12)
-    ratio = more.weight_variances[0][:, 3:5] / _network(5, covariance=covariance).weight_variances[0][:, 3:5]
+    ratio = more.weight_variances[0][:, 4:] / _network(5, covariance=covariance).weight_variances[0][:, 4:]
     assert ratio.mean() == pytest.approx(1.0, rel=1e-6)
     again = BayesianNetwork.from_state(*more.export_state())
     np.testing.assert_array_equal(again.predict(X).mean, more.predict(X).mean)
@@ -57,9 +58,9 @@ def test_another_form_starts_with_the_variances(covariance: Any) -> None:
     network = _network(3, covariance="full").learn(X[:, :3], y)
     more = network.with_inputs(5, covariance)
     assert more.covariance == covariance
-    np.testing.assert_array_equal(more.weights[0][:, [0, 1, 2, 5]], network.weights[0])
+    np.testing.assert_array_equal(more.weights[0][:, :4], network.weights[0])
     if covariance in EXACT:
-        np.testing.assert_allclose(more.weight_variances[0][:, [0, 1, 2, 5]], network.weight_variances[0], rtol=1e-9)
+        np.testing.assert_allclose(more.weight_variances[0][:, :4], network.weight_variances[0], rtol=1e-9)
     more.learn(X, y)
     assert np.abs(more.predict(X).mean - y).mean() < np.abs(network.predict(X[:, :3]).mean - y).mean()
 
@@ -100,5 +101,5 @@ def test_what_cannot_have_more_inputs() -> None:
 def test_the_prior_knows_no_more_inputs_than_it_counts() -> None:
     prior = replace(REGRESSION, most_inputs=3)
     few, many = (BayesianNetwork(n, (300,), prior=prior, covariance="diagonal") for n in (3, 30))
-    assert many.weights[0][:, :-1].std() == pytest.approx(few.weights[0][:, :-1].std(), rel=0.1)
-    assert many.weights[0][:, -1].std() == pytest.approx(few.weights[0][:, -1].std(), rel=0.1)
+    assert many.weights[0][:, 1:].std() == pytest.approx(few.weights[0][:, 1:].std(), rel=0.1)
+    assert many.weights[0][:, 0].std() == pytest.approx(few.weights[0][:, 0].std(), rel=0.1)

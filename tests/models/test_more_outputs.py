@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from onepass import BayesianNetwork
+from onepass.models.mixture import with_drift
 
 FORMS: list[Any] = [
     "full",
@@ -18,11 +19,11 @@ FORMS: list[Any] = [
 ]
 
 
-def _learned(covariance: Any, **options: Any) -> tuple[BayesianNetwork, Any]:
+def _learned(covariance: Any, **options: Any) -> tuple[Any, Any]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 3))
     y = np.column_stack([np.sin(X[:, 0]), X[:, 1]])
-    return BayesianNetwork(3, (8,), 2, covariance=covariance, **options).learn(X, y), X
+    return with_drift(BayesianNetwork, 3, (8,), 2, covariance=covariance, **options).learn(X, y), X
 
 
 @pytest.mark.parametrize("covariance", FORMS, ids=str)
@@ -68,7 +69,11 @@ def test_hypotheses_of_drift_get_more_outputs_together() -> None:
     ("options", "n_outputs", "message"),
     [
         ({}, 1, "at least 2"),
-        ({"noise": "heteroscedastic"}, 3, "outputs can't be added to a network with noise='heteroscedastic'"),
+        (
+            {"observation": "heteroscedastic"},
+            3,
+            "outputs can't be added to a network with observation='heteroscedastic'",
+        ),
     ],
     ids=str,
 )

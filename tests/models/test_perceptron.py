@@ -211,7 +211,6 @@ def test_mean_is_a_copy() -> None:
         ({"bias": "no"}, TypeError, "bias must be True or False, got 'no'"),
         ({"activation": "nope"}, ValueError, "activation must be one of 'sigmoid'.*'nope'"),
         ({"activation": np.sin}, TypeError, r"function without moments; pass Quadrature\(function\)"),
-        ({"kernel": "blocks", "engine": "rows"}, TypeError, "kernel='blocks' and its old name engine='rows' are both"),
         ({"mean": [0.0]}, ValueError, r"mean must have shape \(3,\), got shape \(1,\)"),
         ({"mean": [0.0, 0.0, math.inf]}, ValueError, "mean must be finite, got inf at index 2"),
         ({"cov": np.eye(2)}, ValueError, r"cov must have shape \(3, 3\)"),
@@ -220,7 +219,7 @@ def test_mean_is_a_copy() -> None:
         ({"noise": -0.1}, ValueError, "noise.*not negative, got -0.1"),
         ({"noise": math.nan}, ValueError, "noise"),
         ({"noise": [1.0]}, TypeError, "noise"),
-        ({"observation": "cauchy"}, ValueError, "observation must be one of 'auto', 'gaussian', 'bernoulli'"),
+        ({"observation": "cauchy"}, ValueError, "observation must be one of 'auto', 'bernoulli', 'categorical'"),
         ({"observation": "bernoulli", "noise": 0.1}, ValueError, "noise can be given only with observation='gaussian'"),
         ({"observation": "bernoulli", "activation": "relu"}, ValueError, "between 0 and 1.*got 'relu'"),
         ({"observation": "poisson", "activation": "tanh"}, ValueError, "never negative"),
@@ -665,6 +664,6 @@ def test_what_single_precision_cannot_hold_is_not_learned(X: Any, y: Any, option
 def test_predicting_leaves_the_belief_in_its_form() -> None:
     X = np.random.default_rng(0).normal(size=(100, 3))
     parameters, arrays = BayesianPerceptron(3, "linear", kernel="blocks").learn(X, X[:, 0]).export_state()
-    model = BayesianPerceptron.from_state({**parameters, "engine": "rows"}, arrays)
+    model = BayesianPerceptron.from_state({**parameters, "kernel": "rows"}, arrays)
     model.predict(X[0])
     assert model.export_state()[1].keys() == arrays.keys()

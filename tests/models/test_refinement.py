@@ -208,8 +208,8 @@ def test_rows_learned_again_are_no_new_evidence(refine: str) -> None:
 def test_it_is_refused_where_rows_cannot_be_removed(options: dict[str, Any], match: str) -> None:
     model = BayesianPerceptron(1, **options)
     with pytest.raises(ValueError, match=match):
-        model.learn([[1.0], [2.0]], [1.0, 0.0], passes=2)
-    assert model.n_seen == 0
+        model.learn([[1.0], [2.0]], [1.0, 0.0], passes=2, refine="ep")
+    assert (model.n_seen, model.keeps_sites) == (0, False)
     assert model.learn([[1.0], [2.0]], [1.0, 0.0], passes=2, refine="reuse").n_seen == 2
     with pytest.raises(ValueError, match="passes"):
         model.learn([[1.0]], [1.0], passes=0)

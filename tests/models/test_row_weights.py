@@ -7,9 +7,10 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
-from onepass import BayesianCommittee, BayesianNetwork, BayesianPerceptron
+from onepass import BayesianCommittee, BayesianNetwork, BayesianPerceptron, Mixture
 from onepass.engine.class_matches import CategoricalOutputs
 from onepass.engine.vector_matches import NoiseState
+from onepass.models.mixture import with_drift
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 3))
@@ -187,18 +188,17 @@ def test_of_independent_logits_each_ones_own_site_is_weighed() -> None:
 def test_a_network_without_hidden_units_is_the_perceptron() -> None:
     y = TARGETS["gaussian"]
     network = BayesianNetwork(3, (), noise=0.2, covariance="full", calibrate=False)
-    mean, variance = network.mean[[3, 0, 1, 2]], np.diag(network.cov[0])[[3, 0, 1, 2]]
-    perceptron = BayesianPerceptron(3, "linear", noise=0.2, mean=mean, cov=variance)
+    perceptron = BayesianPerceptron(3, "linear", noise=0.2, mean=network.mean, cov=network.cov[0])
     for model in (network, perceptron):
         model.learn(X, y, sample_weight=WEIGHTS)
-    np.testing.assert_allclose(network.mean[[3, 0, 1, 2]], perceptron.mean, rtol=1e-8)
+    np.testing.assert_allclose(network.mean, perceptron.mean, rtol=1e-8)
 
 
 @pytest.mark.parametrize(
     "made",
     [
-        lambda: BayesianPerceptron(3, "sigmoid", drift="auto"),
-        lambda: BayesianNetwork(3, (4,), observation="bernoulli", drift="auto"),
+        lambda: Mixture.over_drift(BayesianPerceptron, 3, "sigmoid"),
+        lambda: Mixture.over_drift(BayesianNetwork, 3, (4,), observation="bernoulli"),
         lambda: BayesianCommittee(3, (4,), members=2, observation="bernoulli"),
     ],
 )
@@ -221,10 +221,25 @@ def test_one_weight_is_that_of_every_row() -> None:
 @pytest.mark.parametrize("drift", [0.0, "auto"])
 def test_a_wrong_weight_is_named_and_nothing_is_learned(wrong: float, drift: Any) -> None:
     weights = np.r_[np.ones(5), wrong, np.ones(74)]
-    for model in (BayesianPerceptron(3, drift=drift), BayesianNetwork(3, (2,), drift=drift)):
+    for model in (with_drift(BayesianPerceptron, 3, drift=drift), with_drift(BayesianNetwork, 3, (2,), drift=drift)):
         for learn in (model.learn, model.predict_then_learn):
             with pytest.raises(ValueError, match=rf"sample_weight must be .*, got {wrong} at index 5"):
                 learn(X, TARGETS["bernoulli"], sample_weight=weights)
         with pytest.raises(ValueError, match=r"sample_weight must have shape \(80,\)"):
             model.learn(X, TARGETS["bernoulli"], sample_weight=np.ones(3))
         assert model.n_seen == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_wild_row_of_a_large_weight_is_no_jump_of_the_truth(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    rows = draw.normal(size=(400, 3))
+    truth = rows @ [1.0, -2.0, 0.5]
+    y = truth + 0.3 * draw.normal(size=400)
+    y[draw.random(400) < 0.05] += 3.0
+
+    def unexplained(weight: float) -> float:
+        model = BayesianPerceptron(3, "linear", noise="learn", outliers=0.05).learn(rows, y, sample_weight=weight)
+        return float(np.mean((model.predict(rows).mean - truth) ** 2) / truth.var())
+
+    assert unexplained(10.0) == pytest.approx(unexplained(1.0), abs=5e-4)

@@ -22,7 +22,7 @@ def relu_moments(mean: float, var: float) -> tuple[float, float, float]:
 
 def learn_by_hand(means: Neurons, covs: Neurons, x: np.ndarray, y: float, noise: float) -> tuple[float, float]:
     """One row through lists of neurons, each a mean (i,) and a covariance (i, i), in place."""
-    z, v = np.append(x, 1.0), np.zeros(len(x) + 1)
+    z, v = np.append(1.0, x), np.zeros(len(x) + 1)
     trace = []
     for layer, (layer_means, layer_covs) in enumerate(zip(means, covs, strict=True)):
         linear = layer == len(means) - 1
@@ -33,7 +33,7 @@ def learn_by_hand(means: Neurons, covs: Neurons, x: np.ndarray, y: float, noise:
             mu_z, var_z, cross = (mu_a, var_a, var_a) if linear else relu_moments(mu_a, var_a)
             signals.append((mu_a, var_a, mu_z, var_z + noise, cross))
         trace.append((z, v, signals))
-        z, v = np.array([s[2] for s in signals] + [1.0]), np.array([s[3] for s in signals] + [0.0])
+        z, v = np.array([1.0] + [s[2] for s in signals]), np.array([0.0] + [s[3] for s in signals])
     post_mean, post_var = [y], [0.0]
     for layer in reversed(range(len(means))):
         z, v, signals = trace[layer]
@@ -46,7 +46,7 @@ def learn_by_hand(means: Neurons, covs: Neurons, x: np.ndarray, y: float, noise:
             g = covs[layer][n] @ z / var_a
             means[layer][n] = means[layer][n] + g * d_mu
             covs[layer][n] = covs[layer][n] + d_v * np.outer(g, g)
-        post_mean, post_var = list(z_post), list(v_post)
+        post_mean, post_var = list(z_post[1:]), list(v_post[1:])
     return trace[-1][2][0][0], trace[-1][2][0][1]
 
 
@@ -83,4 +83,4 @@ def test_the_published_prior_is_standard_normal() -> None:
     assert np.std(network.weights[0]) == pytest.approx(1.0, abs=0.1)
     np.testing.assert_array_equal(network.cov[0], np.eye(21))
     scaled = KalmanNetwork(20, (30,), prior=REGRESSION)
-    assert np.std(scaled.weights[0][:, :-1]) == pytest.approx(1.2 / np.sqrt(20), rel=0.1)
+    assert np.std(scaled.weights[0][:, 1:]) == pytest.approx(1.2 / np.sqrt(20), rel=0.1)

@@ -60,7 +60,7 @@ def create(running: Running, kind: str) -> None:
         "estimator": lambda: BayesianPerceptronRegressor().fit(X, y),
         "mlp": lambda: BayesianMLPRegressor((10,)).fit(X, y),
         "perceptron": lambda: BayesianPerceptron(1, "linear", noise="learn").learn(X, y - 30.0),
-        "fleet": lambda: PerceptronFleet(1, "linear", noise="learn").learn(["a"] * N_ROWS, X, y - 30.0),
+        "fleet": lambda: PerceptronFleet(1, "linear", noise="learn").learn(X, y - 30.0, keys=["a"] * N_ROWS),
     }
     running.ask(running.state.create("m", to_bytes(made[kind]())))
 

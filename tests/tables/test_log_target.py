@@ -211,8 +211,8 @@ def test_it_survives_its_file(tmp_path: Path) -> None:
     assert again.predictions(np.ones((1, 3)), 0.9) == model.predictions(np.ones((1, 3)), 0.9)
     state = {"kind": "log", **model.target.state()}
     assert target_from_state(state) == model.target
-    with pytest.raises(ValueError, match="spread"):
-        target_from_state(state | {"spread": -1.0})
+    with pytest.raises(ValueError, match="scale"):
+        target_from_state(state | {"scale": -1.0})
 
 
 def test_weights_are_changes_of_the_logarithm(tmp_path: Path) -> None:

@@ -117,16 +117,14 @@ def test_a_model_of_a_table_survives_its_file_and_equal_models_are_equal_files(t
     [
         ("encoding", {"columns": [], "ignored": {}}),
         ("encoding", {"columns": [{"kind": "boolean", "name": "a"}], "ignored": {}}),
-        ("target", {"kind": "number", "name": "price", "centre": 0.0, "spread": -1.0}),
+        ("target", {"kind": "number", "name": "price", "centre": 0.0, "scale": -1.0}),
         ("target", {"kind": "class", "name": "price", "labels": ["a", "b"], "numeric": False}),
         ("target", {"kind": "magic"}),
         ("estimator", {"class": "os.system", "state": {}}),
         ("estimator", {"class": ["BayesianMLPRegressor"], "state": {}}),
         ("n_rows", -1),
         ("n_rejected", None),
-        ("last_run", {"files": ["a.csv"]}),
-        ("last_run", {"files": 5}),
-        ("last_run", {}),
+        ("ledger", {"runs": 5, "forgotten": 0}),
         ("progress", "much"),
     ],
 )
@@ -144,7 +142,7 @@ def test_only_an_estimator_is_taken_for_one(tmp_path: Path) -> None:
     parameters, arrays = learned(tmp_path, trips(50), "price").export_state()
     for name in ("TabularModel", "BayesianPerceptron"):  # classes that a file can hold, but not in this place
         parameters["estimator"]["class"] = name
-        with pytest.raises(ValueError, match=f"'{name}' is no estimator"):
+        with pytest.raises(ValueError, match=f"'{name}' is not an estimator"):
             TabularModel.from_state(parameters, arrays)
 
 

@@ -221,9 +221,9 @@ def test_yes_and_no_and_a_few_that_are_missing_are_truths() -> None:
     assert found.bad == {3: "a is '-', neither true nor false"}
 
 
-def test_states_of_earlier_versions_mean_the_words_that_were_missing_then() -> None:
+def test_a_state_without_words_for_missing_values_means_the_usual_ones() -> None:
     columns: list[dict[str, Any]] = [
-        {"kind": "number", "name": "n", "centre": 0.0, "spread": 1.0, "missing": True},
+        {"kind": "number", "name": "n", "centre": 0.0, "scale": 1.0, "missing": True},
         {"kind": "boolean", "name": "b"},
         {"kind": "category", "name": "c", "levels": ["x"], "shares": [1.0]},
         {"kind": "hashed", "name": "h", "buckets": 2, "shares": [0.5, 0.5]},

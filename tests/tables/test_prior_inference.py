@@ -189,7 +189,7 @@ def test_thousands_of_features_keep_the_correlations_known_best(tmp_path: Path) 
     y = common @ rng.normal(size=20)
     rows = table_of(y, **{f"x{i}": X[:, i] for i in range(2100)})
     model, independent = (learned(tmp_path, rows[:300], covariance=one) for one in (None, "diagonal"))
-    assert model.structure == "low_rank"
+    assert model.covariance == "low_rank"
     assert not model.is_network
     assert dict(model.choices())["activation"] == "linear"
     errors = [np.std(predicted(one, rows[300:])["mean"] - y[300:]) for one in (model, independent)]

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,14 +81,11 @@ def test_only_the_same_run_is_resumed(run: TrainingRun, tmp_path: Path) -> None:
         resume(run.target.path, run.inputs, run.sources, {"target": "price"})
 
 
-def test_progress_of_an_earlier_version_is_resumed(run: TrainingRun) -> None:
+def test_progress_that_lacks_its_start_is_refused(run: TrainingRun) -> None:
     interrupt(run)
     partial = partial_path(run.target.path)
     model, parameters = load_with_parameters(partial)
-    progress = {name: parameters["progress"][name] for name in ("input", "position", "asked")}
-    save_with_parameters(model, partial, {"progress": progress})
-    resumed = resume(run.target.path, run.inputs, run.sources, {"target": "price"})
-    assert resumed is not None
-    assert resumed.goes_on_with(run.inputs) == run.inputs
-    train(replace(run, model=resumed.model, progress=resumed.progress))
-    assert onepass.load(run.target.path).n_rows == 20_000
+    del parameters["progress"]["begun"]
+    save_with_parameters(model, partial, {"progress": parameters["progress"]})
+    with pytest.raises(CheckpointError, match="holds no progress of a run; delete it to start over"):
+        resume(run.target.path, run.inputs, run.sources, {"target": "price"})

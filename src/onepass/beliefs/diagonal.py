@@ -1,19 +1,27 @@
 """A Gaussian belief with independent weights, of which only the variances are stored."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from onepass._arrays import not_negative, sized
 from onepass._typing import FloatArray
 from onepass.beliefs.base import Natural, Projection
-from onepass.beliefs.forgetting import lowered, prior_gap
+from onepass.beliefs.forgetting import prior_gap, reciprocals
+from onepass.beliefs.network import NetworkBelief, UnitVariances
 from onepass.beliefs.rows import RowPlan, Rows
+from onepass.engine.network_diagonal import learn_diagonal, look_diagonal
+from onepass.engine.network_records import NetworkRule, NetworkShape, Sites, TrainingPass
 from onepass.engine.outliers import Trust
 from onepass.engine.rows import rows_diagonal, rows_sparse
 from onepass.engine.step import LearningState
+from onepass.engine.vector_matches import NoiseState
+from onepass.layers.layout import Layout
 
-__all__ = ["DiagonalGaussian"]
+__all__ = ["DiagonalGaussian", "IndependentWeights"]
 
 
 class DiagonalGaussian:
@@ -32,15 +40,14 @@ class DiagonalGaussian:
     """
 
     name: ClassVar[str] = "diagonal"
+    keeps_correlations: ClassVar[bool] = False
+    keeps_sites: ClassVar[bool] = False
+    takes_sparse_rows: ClassVar[bool] = True
+    learns_in_blocks: ClassVar[bool] = False
 
     def __init__(self, mean: FloatArray, variance: FloatArray) -> None:
-        self._mean = np.array(mean)
+        self.mean: FloatArray = np.array(mean)
         self.variance: FloatArray = np.array(variance)
-
-    @property
-    def mean(self) -> FloatArray:
-        """The mean of the weights, ``(p,)``, to be changed in place."""
-        return self._mean
 
     @property
     def cov(self) -> FloatArray:
@@ -60,14 +67,14 @@ class DiagonalGaussian:
         squares = rows.multiply(rows) if isinstance(rows, csr_array) else np.square(rows)
         return np.asarray(squares @ self.variance[bias:] + self.variance[:bias].sum())
 
-    def project(self, slope: FloatArray) -> Projection:
-        """Project the belief on the direction ``J = slope``."""
-        gain = self.variance * slope
-        return Projection(float(slope @ gain), gain, slope)
+    def project(self, jacobian: FloatArray) -> Projection:
+        """Project the belief on ``J``, equation (7)."""
+        gain = self.variance * jacobian
+        return Projection(float(jacobian @ gain), gain, jacobian)
 
     def rank_one_step(self, seen: Projection, score: float, information: float, variance_ratio: float) -> None:
-        """Take the step ``m += score c`` and the diagonal of ``C -= information c c'``."""
-        self._mean += score * seen.gain
+        """Take the step ``m += score c`` and the diagonal of ``C -= information c c'``, see equation (22)."""
+        self.mean += score * seen.gain
         # 1 - information c_i J_i, from the share that the whole row left: it can't be negative but by rounding.
         self.variance *= np.maximum(variance_ratio + information * (seen.var - seen.gain * seen.coords), 0.0)
 
@@ -78,7 +85,7 @@ class DiagonalGaussian:
 
     def step(self, gain: FloatArray, jacobian: FloatArray, score: FloatArray, information: FloatArray) -> None:
         """Take the step ``m += c score`` and the diagonal of ``C -= c information c'`` for K outputs."""
-        self._mean += score @ gain
+        self.mean += score @ gain
         # As a factor, so that rounding can't make a variance negative.
         self.variance *= np.maximum(1.0 - ((information @ gain) * jacobian).sum(axis=0), 0.0)
 
@@ -96,31 +103,33 @@ class DiagonalGaussian:
         return len(rows)
 
     def _learn_segment(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
-        belief = (plan.rule, state, plan.wander, self._mean, self.variance, rows.record)
+        belief = (plan.rule, state, plan.wander, self.mean, self.variance, rows.record)
         if isinstance(rows.X, csr_array):
             return int(rows_sparse(rows.X.data, rows.X.indices, rows.X.indptr, rows.y, *belief))
         return int(rows_diagonal(rows.X, rows.X_var, rows.y, *belief))
 
     def forget(self, keep: float, prior: "DiagonalGaussian") -> None:
         """Let rows count ``keep`` of what they did and the prior the rest: see `onepass.beliefs.forgetting`."""
-        towards, gap = prior_gap(self._mean, self.variance, prior.mean, prior.variance)
-        ratio = self.variance * lowered(keep * towards + (1.0 - keep) * self.variance)  # new variance over the prior's
-        self._mean += (1.0 - keep) * ratio * gap
+        towards, gap = prior_gap(self.mean, self.variance, prior.mean, prior.variance)
+        ratio = self.variance * reciprocals(
+            keep * towards + (1.0 - keep) * self.variance
+        )  # new variance over the prior's
+        self.mean += (1.0 - keep) * ratio * gap
         self.variance[:] = towards * ratio
 
     def rescale(self, trust: Trust, prior: "DiagonalGaussian") -> None:
         """Move the scale of the weights as the share of wrong labels has moved: see `onepass.engine.rows`."""
-        gap, precision = self._mean - prior.mean, lowered(prior.variance)
+        gap, precision = self.mean - prior.mean, reciprocals(prior.variance)
         way = gap * (1.0 - np.minimum(self.variance * precision, 1.0))
-        information = float(gap**2 @ lowered(self.variance))
+        information = float(gap**2 @ reciprocals(self.variance))
         wider = max(trust.scale_var() - 1.0 / information, 0.0) if information > 0.0 else 0.0
-        self._mean += np.expm1(trust.scale_shift) * way
+        self.mean += np.expm1(trust.scale_shift) * way
         self.variance += wider * way**2
         trust.finish_shift(float(gap**2 @ precision))
 
     def scaled(self, factor: float) -> Self:
         """Make the same belief with a covariance that is larger by a factor."""
-        return type(self)(self._mean.copy(), (factor * self.variance).astype(self.variance.dtype))
+        return type(self)(self.mean.copy(), (factor * self.variance).astype(self.variance.dtype))
 
     def drift(self, share: float, prior: "DiagonalGaussian") -> None:
         """Let the weights move by a share of the prior's variance: ``C <- (1 - share) C + share C0``."""
@@ -155,6 +164,91 @@ class DiagonalGaussian:
         """Give all that the belief is."""
         return {"form": self.name}, {"mean": self.mean.copy(), "variance": self.variance.copy()}
 
+    @classmethod
+    def decode(cls, data: dict[str, Any], arrays: Mapping[str, FloatArray], size: int, dtype: Any) -> Self:
+        """Make the belief that `export` has given, of so many weights; a ValueError if it is none."""
+        variance = sized(arrays, "variance", (size,), dtype)
+        return cls(sized(arrays, "mean", (size,), dtype), not_negative(variance, "variance"))
+
     def is_finite(self) -> bool:
         """Whether every number of the state is finite."""
         return bool(np.isfinite(self.mean).all() and np.isfinite(self.variance).all())
+
+
+class IndependentWeights(DiagonalGaussian, NetworkBelief):
+    """A network's belief without correlations; derivatives in the weights are never computed one by one."""
+
+    name = "diagonal"
+    meaning = "no correlations between weights are kept"
+    input_major = True
+    learns_batches = False
+    separate_units = True
+    per_millisecond = 2.5e5  # those few wait for memory
+
+    def __init__(self, layout: Layout, mean: FloatArray, variance: FloatArray) -> None:
+        NetworkBelief.__init__(self, layout, mean, variance)
+
+    def copy(self) -> Self:
+        """Make an independent copy."""
+        return NetworkBelief.copy(self)
+
+    @classmethod
+    def n_numbers(cls, layout: Layout) -> int:
+        """As many as there are weights."""
+        return layout.size
+
+    @classmethod
+    def multiply_adds(cls, layout: Layout) -> int:
+        """A few per weight."""
+        return 4 * layout.size
+
+    def _prepare(self, layout: Layout) -> None:
+        super()._prepare(layout)
+        self._shape = NetworkShape(layout.widths, layout.starts)
+
+    def _bind(self, mean: FloatArray, values: FloatArray) -> None:
+        super()._bind(mean, values)
+        self.variance = values
+
+    def _start(self, variance: FloatArray) -> None:
+        self.variance[:] = variance
+
+    @property
+    def widest(self) -> int:
+        """There are no matrices."""
+        return 1
+
+    def check(self) -> None:
+        """Raise a ValueError for a negative variance."""
+        not_negative(self.variance, "covariance")
+
+    def take_over(self, fewer: Self, positions: NDArray[np.int64]) -> None:
+        """Take what a belief about the weights at some ``positions`` has learned; the others stay as they are."""
+        self.mean[positions], self.variance[positions] = fewer.mean, fewer.variance
+
+    def parts(self) -> tuple[DiagonalGaussian, ...]:
+        """One, of all weights, in double precision."""
+        return (DiagonalGaussian(self.mean.astype(np.float64), self.variance.astype(np.float64)),)
+
+    def join(self, parts: Sequence[DiagonalGaussian]) -> Self:
+        """Take the numbers of the only part."""
+        (belief,) = parts
+        return type(self)(self.layout, belief.mean, belief.variance)
+
+    def own_variances(self) -> list[UnitVariances]:
+        """``Σ z² Var w``."""
+
+        def quadratic(variance: FloatArray) -> UnitVariances:
+            return lambda z: z**2 @ variance.T
+
+        return [quadratic(variance) for variance in self.layout.layers(self.variance)]
+
+    def learn_pass(
+        self, noise: NoiseState, rule: NetworkRule, work: TrainingPass, batch: int, sites: Sites | None
+    ) -> int:
+        """Learn row by row."""
+        return int(learn_diagonal(work, self._shape, rule, noise, self.mean, self.variance))
+
+    def look(self, rule: NetworkRule, row: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """As the kernel does before it learns a row."""
+        return look_diagonal(row, self._shape, rule, self.mean, self.variance)

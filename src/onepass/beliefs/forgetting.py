@@ -2,7 +2,7 @@
 
 Forgetting with the share ``f`` makes a row of age ``n`` count ``f^n``, while the prior always counts in full: the
 precision ``P`` and ``h = P m`` become ``f P + (1 - f) P0`` and ``f h + (1 - f) h0`` before each row. No direction then
-becomes less certain than it was before the first row, and a weight that no row tells of stays at its prior. Since such
+becomes less certain than it was before the first row, and a weight that no row informs stays at its prior. Since such
 a step takes a factorisation it is taken once in a `Forgetting.period` of rows, for all of these rows.
 """
 
@@ -19,7 +19,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 
 from onepass._typing import FloatArray
 
-__all__ = ["Forgetting", "Segment", "fade_blocks", "fade_root", "fade_triangle", "lowered", "prior_gap"]
+__all__ = ["Forgetting", "Segment", "fade_blocks", "fade_root", "fade_triangle", "prior_gap", "reciprocals"]
 
 # Share of the window 1 / (1 - f) that passes between two steps, and weights whose factorisation one row pays for.
 # Smaller shares were not better: flips and slow walks of a boundary were learned equally well from 0.001 to 0.5.
@@ -90,7 +90,7 @@ def prior_gap(
     return towards, np.where(known, 0.0, prior_mean.astype(np.float64) - mean)
 
 
-def lowered(values: FloatArray) -> FloatArray:
+def reciprocals(values: FloatArray) -> FloatArray:
     """Inverses, 0 of a 0."""
     return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0.0)
 
@@ -103,7 +103,7 @@ def fade_triangle(cov: FloatArray, towards: FloatArray, gap: FloatArray, keep: f
     difference loses no more digits than ``C`` itself, which started from the prior, has lost.
     """
     unit = np.sqrt(towards)
-    inverse_unit = lowered(unit)
+    inverse_unit = reciprocals(unit)
     mixed = np.asfortranarray(((1.0 - keep) * inverse_unit)[:, None] * cov * inverse_unit, dtype=np.float64)
     diagonal = np.diag_indices(len(mixed))
     mixed[diagonal] += keep
@@ -126,7 +126,7 @@ def fade_blocks(blocks: FloatArray, towards: FloatArray, gaps: FloatArray, keep:
         given = zip(blocks, towards, gaps, strict=True)
         return np.stack([fade_triangle(block.T, own, gap, keep, lower=0) for block, own, gap in given])
     unit = np.sqrt(towards)
-    inverse_unit = lowered(unit)
+    inverse_unit = reciprocals(unit)
     whole = np.tril(blocks) + np.tril(blocks, -1).swapaxes(1, 2)
     scaled = inverse_unit[:, :, None] * whole.astype(np.float64) * inverse_unit[:, None, :]
     eye = np.eye(size)
@@ -145,7 +145,7 @@ def fade_root(root: FloatArray, prior_root: FloatArray, gap: FloatArray, keep: f
     With ``S = R R0^-1`` and ``k I + (1 - k) S S' = L L'`` the new root is ``L^-1 R``: nothing is subtracted.
     """
     if prior_root.ndim == 1:
-        inverse = lowered(prior_root)
+        inverse = reciprocals(prior_root)
         ratio, pull = root * inverse, inverse * gap
     else:
         solid = prior_root + np.diag((np.diag(prior_root) == 0.0).astype(np.float64))

@@ -1,5 +1,6 @@
 """A Gaussian belief with a full covariance, stored as its square root or, if it is large, as the covariance itself."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -7,10 +8,11 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dsymm, ssymm
 from scipy.linalg.lapack import dsytrd, dsytrd_lwork, dtrtri
 
+from onepass._arrays import check_definite, sized, triangular
 from onepass._typing import FloatArray
 from onepass.beliefs.base import Natural, Projection
 from onepass.beliefs.diagonal import DiagonalGaussian
-from onepass.beliefs.forgetting import fade_root, fade_triangle, lowered, prior_gap
+from onepass.beliefs.forgetting import fade_root, fade_triangle, prior_gap, reciprocals
 from onepass.beliefs.rows import RowPlan, Rows
 from onepass.engine.blocks import CANCELLED, DIGITS_LOST, block_size, learn_block
 from onepass.engine.outliers import Trust
@@ -18,7 +20,7 @@ from onepass.engine.rows import DenseRowLearner, RowLearner, Wander, rescaled, r
 from onepass.engine.step import LearningState
 from onepass.engine.threads import threads_for
 
-__all__ = ["CROSSOVER", "FullGaussian", "covariance_root", "pack_root"]
+__all__ = ["CROSSOVER", "FullGaussian", "covariance_root", "mirrored", "pack_root"]
 
 # From so many weights on blocks are faster than rows: measured by `make bench`.
 CROSSOVER = 150
@@ -56,6 +58,10 @@ class FullGaussian:
     """
 
     name: ClassVar[str] = "full"
+    keeps_correlations: ClassVar[bool] = True
+    keeps_sites: ClassVar[bool] = True
+    takes_sparse_rows: ClassVar[bool] = False
+    learns_in_blocks: ClassVar[bool] = True
 
     def __init__(self, mean: FloatArray, cov: FloatArray) -> None:
         root = np.diag(np.sqrt(cov)) if cov.ndim == 1 else _square_root(cov)
@@ -64,7 +70,7 @@ class FullGaussian:
     def _assign(
         self, mean: FloatArray, root: FloatArray | None, dense: FloatArray | None, needs_square_root: bool
     ) -> None:
-        self._mean = mean
+        self.mean: FloatArray = mean
         # Exactly one of the two forms is current: R, or the lower triangle of C in Fortran order.
         self._root, self._dense = root, dense
         # Set once C itself would lose its digits, so that the root is kept from then on.
@@ -85,11 +91,6 @@ class FullGaussian:
         return belief
 
     @property
-    def mean(self) -> FloatArray:
-        """The mean of the weights, ``(p,)``, to be changed in place."""
-        return self._mean
-
-    @property
     def is_dense(self) -> bool:
         """Whether ``C`` itself is what is kept now."""
         return self._dense is not None
@@ -98,7 +99,7 @@ class FullGaussian:
     def cov(self) -> FloatArray:
         """The covariance ``C``, ``(p, p)``."""
         if self._dense is not None:
-            return np.asarray(np.tril(self._dense) + np.tril(self._dense, -1).T)
+            return mirrored(self._dense)
         assert self._root is not None
         return _squared(self._root)
 
@@ -122,7 +123,7 @@ class FullGaussian:
         """Make an independent copy."""
         root = None if self._root is None else self._root.copy()
         dense = None if self._dense is None else self._dense.copy(order="F")
-        return self.from_arrays(self._mean.copy(), root=root, dense=dense, needs_square_root=self.needs_square_root)
+        return self.from_arrays(self.mean.copy(), root=root, dense=dense, needs_square_root=self.needs_square_root)
 
     def marginal_variances(self) -> FloatArray:
         """Return the variance of each weight, ``(p,)``."""
@@ -147,20 +148,20 @@ class FullGaussian:
             rows = np.hstack([np.ones((len(rows), 1)), rows])
         return np.asarray(rows @ self.cov if self._root is None else (rows @ self._root.T) @ self._root)
 
-    def project(self, slope: FloatArray) -> Projection:
-        """Project the belief on the direction ``J = slope``."""
+    def project(self, jacobian: FloatArray) -> Projection:
+        """Project the belief on ``J``, equation (7)."""
         root = self.to_root()
-        coords = root @ slope
+        coords = root @ jacobian
         return Projection(float(coords @ coords), coords @ root, coords)
 
     def rank_one_step(self, seen: Projection, score: float, information: float, variance_ratio: float) -> None:
-        """Take the step ``m += score c``, ``C -= information c c'``.
+        """Take the step ``m += score c``, ``C -= information c c'``, equation (22).
 
         Carlson's update of a triangular root: ``share`` climbs from ``variance_ratio`` to 1 as one coordinate after the
         other is taken in, each shrinking its row of ``R`` and mixing in the gain so far. For ``information > 0`` every
         term is bounded by the root it came from, and no digits are lost.
         """
-        self._mean += score * seen.gain
+        self.mean += score * seen.gain
         root, share, gain = self.use_square_root(), variance_ratio, np.zeros_like(self.mean)
         for j, coord in enumerate(seen.coords):
             grown = share + information * coord**2
@@ -186,27 +187,27 @@ class FullGaussian:
         if not by_blocks and not plan.forgetting.period:
             return self._learn_rows(plan, state, rows)
         learn = self._learn_blocks if by_blocks else self._learn_rows
-        with threads_for(len(self._mean)), np.errstate(over="ignore", invalid="ignore"):  # found by the kernels
+        with threads_for(len(self.mean)), np.errstate(over="ignore", invalid="ignore"):  # found by the kernels
             for start, stop, steps in plan.forgetting.segments(int(state.n_seen), len(rows)):
                 if steps:
                     self.forget(plan.forgetting.keep**steps, plan.prior)
                 learned = learn(plan, state, rows.part(start, stop))
-                if learned < stop - start or state.trust.is_alarmed() or state.is_due(len(self._mean)):
+                if learned < stop - start or state.trust.is_alarmed() or state.is_due(len(self.mean)):
                     return start + learned
         return len(rows)
 
     def keeps_root(self, plan: RowPlan) -> bool:
         """Whether rows learned one at a time are learned into the root, now and from now on."""
-        return not self.is_dense and not plan.drifts and self.is_small(len(self._mean), plan.kernel)
+        return not self.is_dense and not plan.drifts and self.is_small(len(self.mean), plan.kernel)
 
     def row_learner(self, plan: RowPlan, state: LearningState) -> RowLearner | None:
         """What learns one row at a time into the arrays that are kept now, fast; None where nothing does."""
         if self.keeps_root(plan):
-            return RowLearner(plan.rule, state, self._mean, self.use_square_root())
+            return RowLearner(plan.rule, state, self.mean, self.use_square_root())
         drifts = plan.drifts and not _drifts_by_matrix(plan) and not plan.forgetting.period
-        if self._dense is None or not drifts or not self.is_small(len(self._mean), plan.kernel):
+        if self._dense is None or not drifts or not self.is_small(len(self.mean), plan.kernel):
             return None
-        return DenseRowLearner(plan.rule, state, plan.wander, CANCELLED[self._mean.dtype], self._mean, self._dense)
+        return DenseRowLearner(plan.rule, state, plan.wander, CANCELLED[self.mean.dtype], self.mean, self._dense)
 
     @staticmethod
     def is_small(size: int, kernel: str) -> bool:
@@ -214,7 +215,7 @@ class FullGaussian:
         return kernel == "rows" or (kernel == "auto" and size < CROSSOVER)
 
     def _blocks_pay(self, plan: RowPlan, n_rows: int) -> bool:
-        return plan.kernel == "blocks" or (plan.kernel == "auto" and len(self._mean) >= CROSSOVER and n_rows >= _FEW)
+        return plan.kernel == "blocks" or (plan.kernel == "auto" and len(self.mean) >= CROSSOVER and n_rows >= _FEW)
 
     def _learn_rows(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
         start = 0
@@ -229,14 +230,14 @@ class FullGaussian:
 
     def _learn_dense(self, plan: RowPlan, state: LearningState, rows: Rows, wander: Wander) -> int:
         """Learn rows into ``C`` itself, all or as many as its digits last for."""
-        limit, cov = CANCELLED[self._mean.dtype], self.use_covariance()
+        limit, cov = CANCELLED[self.mean.dtype], self.use_covariance()
         given = (rows.X, rows.X_var, rows.y, plan.rule, state, wander)
-        learned, lost = rows_dense(*given, limit, self._mean, cov, rows.record, rows.sites)
+        learned, lost = rows_dense(*given, limit, self.mean, cov, rows.record, rows.sites)
         self.needs_square_root = lost
         return int(learned)
 
     def _learn_root(self, plan: RowPlan, state: LearningState, rows: Rows, forgets: bool = False) -> int:
-        belief = (plan.rule, state, self._mean, self.use_square_root())
+        belief = (plan.rule, state, self.mean, self.use_square_root())
         return int(rows_root(rows.X, rows.X_var, rows.y, *belief, forgets, rows.record, rows.sites))
 
     def _learn_drifting(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
@@ -252,15 +253,15 @@ class FullGaussian:
             if self.needs_square_root and not learned:
                 learned = self._learn_root(plan, state, row)
             if not learned:
-                self._assign(before._mean, before._root, before._dense, before.needs_square_root)
+                self._assign(before.mean, before._root, before._dense, before.needs_square_root)
                 return i
-            if state.trust.is_alarmed() or state.is_due(len(self._mean)):
+            if state.trust.is_alarmed() or state.is_due(len(self.mean)):
                 return i + 1
         return len(rows)
 
     def _learn_blocks(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
-        step, bias = block_size(len(self._mean)), plan.rule.bias
-        with_bias = np.ones((step, len(self._mean)), dtype=self._mean.dtype)
+        step, bias = block_size(len(self.mean)), plan.rule.bias
+        with_bias = np.ones((step, len(self.mean)), dtype=self.mean.dtype)
         if plan.drift:
             step = min(step, int(np.log(_FADED) / np.log1p(-min(plan.drift, 0.999))))
             if step < _FEW:  # next to nothing is left of what the rows of a block would share
@@ -272,31 +273,27 @@ class FullGaussian:
             if blocks and not self.needs_square_root:
                 with_bias[: len(part), bias:] = part.X
                 given = (with_bias[: len(part)], part.y, plan.rule, state, 1.0 - plan.drift, plan.added)
-                learned = learn_block(*given, self._mean, self.use_covariance(), part.record, part.sites)
+                learned = learn_block(*given, self.mean, self.use_covariance(), part.record, part.sites)
                 self.needs_square_root = learned == DIGITS_LOST
             if learned < 0:  # the rows find out how far they can be learned
                 learned = self._learn_rows(plan, state, part)
-            if learned < len(part) or state.trust.is_alarmed() or state.is_due(len(self._mean)):
+            if learned < len(part) or state.trust.is_alarmed() or state.is_due(len(self.mean)):
                 return start + learned
         return len(rows)
 
     def forget(self, keep: float, prior: "FullGaussian | DiagonalGaussian") -> None:
         """Let rows count ``keep`` of what they did and the prior the rest: see `onepass.beliefs.forgetting`."""
         if isinstance(prior, DiagonalGaussian):
-            towards, gap = prior_gap(self._mean, self.marginal_variances(), prior.mean, prior.variance)
+            towards, gap = prior_gap(self.mean, self.marginal_variances(), prior.mean, prior.variance)
             if self._dense is not None:
-                self._mean += fade_triangle(self._dense, towards, gap, keep, lower=1)
+                self.mean += fade_triangle(self._dense, towards, gap, keep, lower=1)
                 return
             prior_root = np.sqrt(towards)
         else:
-            prior_root, gap = prior.to_root().astype(np.float64), prior.mean.astype(np.float64) - self._mean
+            prior_root, gap = prior.to_root().astype(np.float64), prior.mean.astype(np.float64) - self.mean
         root, shift = fade_root(self.to_root().astype(np.float64), prior_root, gap, keep)
-        self._mean += shift
-        if self._dense is not None:
-            self._dense[...] = _squared(root)
-        else:
-            assert self._root is not None
-            self._root[...] = root
+        self.mean += shift
+        self._write(root)
 
     def reweigh(self, state: LearningState, prior: "FullGaussian | DiagonalGaussian") -> None:
         """Re-weigh all rows so far, now that more is known about their noise: see `onepass.engine.noise`."""
@@ -306,14 +303,17 @@ class FullGaussian:
 
     def rescale(self, trust: Trust, prior: "FullGaussian | DiagonalGaussian") -> None:
         """Move the scale of the weights as the share of wrong labels has moved: see `onepass.engine.rows`."""
-        mean, root = self._mean.astype(np.float64), self.to_root().astype(np.float64)
+        mean, root = self.mean.astype(np.float64), self.to_root().astype(np.float64)
         rescaled(pack_root(prior), trust, mean, root)
-        self._mean[:] = mean
+        self.mean[:] = mean
+        self._write(root)
+
+    def _write(self, root: FloatArray) -> None:
+        """Take another root in place, in the form that is kept."""
         if self._dense is not None:
             self._dense[...] = _squared(root)
         else:
-            assert self._root is not None
-            self._root[...] = root
+            self.use_square_root()[...] = root
 
     def asked(self, state: LearningState, prior: "FullGaussian | DiagonalGaussian") -> LearningState:
         """A copy of the state after all rows were asked about their noise: see `onepass.engine.noise`."""
@@ -355,8 +355,8 @@ class FullGaussian:
         found = np.zeros((len(rows), 3, steps))
         if not steps:
             return found
-        gap, lengths = _whitened(self._mean - prior.mean, prior), np.sqrt(variances)
-        lengths_inverse = lowered(lengths)[:, None]
+        gap, lengths = _whitened(self.mean - prior.mean, prior), np.sqrt(variances)
+        lengths_inverse = reciprocals(lengths)[:, None]
         image = _whitened(lengths_inverse * self.gains(rows), prior)
         vector, before, below = np.empty(0), np.zeros(1), np.zeros(len(rows))
         root = self.to_root().astype(np.float64) if steps > 1 else np.empty(0)
@@ -371,7 +371,7 @@ class FullGaussian:
             squares = np.square(new).sum(axis=1)
             below = np.where(squares > _EXHAUSTED * own**2, np.sqrt(squares), 0.0)
             found[:, 1, i] = below
-            before, vector = vector, new * lowered(below)[:, None]
+            before, vector = vector, new * reciprocals(below)[:, None]
             image = _whitened(vector @ root, prior)
         return found
 
@@ -379,13 +379,13 @@ class FullGaussian:
         """What all rows say about their noise: the numbers of `onepass.engine.noise.AllRows`."""
         root = self.to_root().astype(np.float64)
         if self._dense is not None and isinstance(prior, DiagonalGaussian):
-            inverse = lowered(_prior_root(prior))
+            inverse = reciprocals(_prior_root(prior))
             omega, diagonal = inverse[:, None] * self._dense * inverse, np.diag(root) * inverse
         else:
             ratio = _whitened(root, prior)
             omega, diagonal = ratio.T @ ratio, np.diag(ratio)
         bordered = np.zeros((len(root) + 1, len(root) + 1), order="F")
-        bordered[1:, 0], bordered[1:, 1:] = _whitened(self._mean - prior.mean, prior), omega
+        bordered[1:, 0], bordered[1:, 1:] = _whitened(self.mean - prior.mean, prior), omega
         room, _ = dsytrd_lwork(len(bordered), lower=1)
         _, main, below, _, _ = dsytrd(bordered, lower=1, lwork=int(room), overwrite_a=1)
         known = np.abs(diagonal[diagonal != 0.0])
@@ -397,16 +397,16 @@ class FullGaussian:
 
         A coordinate is in units of the prior's standard deviation: ``mean = prior mean + coordinates @ axes``.
         """
-        gap, whole = _whitened(self._mean - prior.mean, prior), _prior_root(prior)
+        gap, whole = _whitened(self.mean - prior.mean, prior), _prior_root(prior)
         if self._dense is not None and isinstance(prior, DiagonalGaussian):
-            inverse = lowered(whole)
+            inverse = reciprocals(whole)
             ratios, vectors = np.linalg.eigh(inverse[:, None] * self._dense * inverse, UPLO="L")
             ratios, vectors = ratios[::-1], vectors.T[::-1]
             known = ratios > 1e-13 * ratios[0]
         else:
             root = self.to_root().astype(np.float64)
             if isinstance(prior, DiagonalGaussian):
-                ratio = root * lowered(whole)
+                ratio = root * reciprocals(whole)
             else:
                 ratio = solve_triangular(_solid(whole), root.T, lower=True, trans=1).T
             _, values, vectors = np.linalg.svd(ratio)
@@ -417,7 +417,7 @@ class FullGaussian:
 
     def scaled(self, factor: float) -> Self:
         """Make the same belief with a covariance that is larger by a factor."""
-        return self.from_arrays(self._mean.copy(), root=np.ascontiguousarray(np.sqrt(factor) * self.to_root()))
+        return self.from_arrays(self.mean.copy(), root=np.ascontiguousarray(np.sqrt(factor) * self.to_root()))
 
     def drift(self, share: float, prior: "FullGaussian | DiagonalGaussian") -> None:
         """Let the weights move by a share of the prior's variance: ``C <- (1 - share) C + share C0``."""
@@ -462,7 +462,21 @@ class FullGaussian:
     def export(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
         """Give all that the belief is, in the very form that it is in."""
         kept = {"covariance": np.tril(self._dense)} if self._dense is not None else {"root": self.to_root().copy()}
-        return {"form": self.name, "fragile": self.needs_square_root}, {"mean": self.mean.copy(), **kept}
+        return {"form": self.name, "needs_square_root": self.needs_square_root}, {"mean": self.mean.copy(), **kept}
+
+    @classmethod
+    def decode(cls, data: dict[str, Any], arrays: Mapping[str, FloatArray], size: int, dtype: Any) -> Self:
+        """Make the belief that `export` has given, of so many weights; a ValueError if it is none."""
+        needs_square_root = data["needs_square_root"]
+        if not isinstance(needs_square_root, bool):
+            raise ValueError(f"needs_square_root must be true or false, got {needs_square_root!r}")
+        mean = sized(arrays, "mean", (size,), dtype)
+        if "root" in arrays:
+            root = np.ascontiguousarray(triangular(arrays, "root", size, dtype))
+            return cls.from_arrays(mean, root=root, needs_square_root=needs_square_root)
+        lower = sized(arrays, "covariance", (size, size), dtype)
+        check_definite(lower)
+        return cls.from_arrays(mean, dense=np.asfortranarray(lower), needs_square_root=needs_square_root)
 
     def is_finite(self) -> bool:
         """Whether every number of the state is finite."""
@@ -474,7 +488,7 @@ def _whitened(vectors: FloatArray, prior: FullGaussian | DiagonalGaussian) -> Fl
     """Vectors in the space of the weights, ``(..., p)``, in units of the prior: ``R0'^-1`` times each."""
     whole = _prior_root(prior)
     if isinstance(prior, DiagonalGaussian):
-        return np.asarray(vectors * lowered(whole))
+        return np.asarray(vectors * reciprocals(whole))
     return np.asarray(solve_triangular(_solid(whole), vectors.T, lower=True, trans=1).T)
 
 
@@ -482,7 +496,7 @@ def _unwhitened(vectors: FloatArray, prior: FullGaussian | DiagonalGaussian) -> 
     """``R0^-1`` times each of some vectors, ``(..., p)``."""
     whole = _prior_root(prior)
     if isinstance(prior, DiagonalGaussian):
-        return np.asarray(vectors * lowered(whole))
+        return np.asarray(vectors * reciprocals(whole))
     return np.asarray(solve_triangular(_solid(whole), vectors.T, lower=True).T)
 
 
@@ -502,6 +516,11 @@ def pack_root(belief: FullGaussian | DiagonalGaussian) -> FloatArray:
     """Mean and lower triangle of the root of a belief in one vector, ``(p + p (p + 1)/2,)``, for the kernels."""
     root = np.diag(np.sqrt(belief.variance)) if isinstance(belief, DiagonalGaussian) else belief.to_root()
     return np.concatenate([belief.mean, root[np.tril_indices(len(root))]]).astype(np.float64)
+
+
+def mirrored(lower: FloatArray) -> FloatArray:
+    """The whole of a symmetric matrix whose lower triangle counts."""
+    return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
 
 
 def covariance_root(precision: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass.beliefs.base import Belief
+from onepass.beliefs.base import PerceptronBelief, Weights
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.rows import RowPlan
 
@@ -19,7 +19,7 @@ __all__ = ["MovedGaussian"]
 
 
 @dataclass(frozen=True)
-class MovedGaussian:
+class MovedGaussian(Weights):
     """A belief whose weights have moved since the last row, by drift and process noise.
 
     Examples
@@ -29,7 +29,7 @@ class MovedGaussian:
     array([0.8])
     """
 
-    belief: Belief
+    belief: PerceptronBelief
     kept: float
     """Share of its covariance that is left; the rest is the prior's."""
     prior: Any
@@ -37,7 +37,7 @@ class MovedGaussian:
     """Variances added to those of the weights, ``(p,)``, or empty."""
 
     @classmethod
-    def after(cls, belief: Belief, plan: RowPlan, rows: int) -> Self:
+    def after(cls, belief: PerceptronBelief, plan: RowPlan, rows: int) -> Self:
         """Let the weights move as before so many rows."""
         kept = (1.0 - plan.drift) ** rows
         walked = (1.0 - kept) / plan.drift if plan.drift else float(rows)  # the sum of (1 - drift)^i over the rows
@@ -61,7 +61,7 @@ class MovedGaussian:
         moves = (np.sqrt(share) * (part.sample(n, rng) - part.mean) for share, part in self._parts)
         return np.asarray(self.mean + sum(moves))
 
-    def to_belief(self) -> Belief:
+    def to_belief(self) -> PerceptronBelief:
         """Make the belief itself, in the form in which the one before is."""
         moved = self.belief.copy()
         if self.kept < 1.0:

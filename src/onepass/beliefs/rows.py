@@ -57,10 +57,10 @@ class Rows:
     X_var: FloatArray
     """``(n, d)`` variances of the inputs, or empty."""
     record: FloatArray
-    """Receives mean, variance, noise and log density of each row from before its update, ``(n, 4)``, or is empty."""
+    """Receives what is known of each row from before its update, ``(n, RECORD_SIZE)``: see `engine.step`; or empty."""
 
     sites: FloatArray = field(default_factory=lambda: np.empty((0, SITE_SIZE)))
-    """What each row contributed, ``(n, 4)``, NaN before it was learned; empty where rows are learned but once."""
+    """What each row contributed, ``(n, SITE_SIZE)``, NaN before it was learned; or empty."""
 
     def __len__(self) -> int:
         return len(self.y)

@@ -1,4 +1,4 @@
-"""Alarms of a run: rows that are not believed, and changes, written to a file as they are found, and counted."""
+"""Alarms of a run: rows that are not trusted, and changes, written to a file as they are found, and counted."""
 
 from collections.abc import Sequence
 from pathlib import Path

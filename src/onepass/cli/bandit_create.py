@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from onepass.cli import options
-from onepass.cli.bandit_words import REWARDS, print_bandit
+from onepass.cli.bandit_words import print_bandit
 from onepass.cli.console import Console
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ __all__ = ["create"]
 )
 @click.option(
     "--observation",
-    type=click.Choice(list(REWARDS)),
+    type=click.Choice(["bernoulli", "gaussian", "poisson", "negative_binomial"]),
     default="bernoulli",
     show_default=True,
     help="What rewards are. bernoulli: 0 or 1; gaussian: numbers; poisson, negative_binomial: counts.",

@@ -1,7 +1,7 @@
-"""A bandit in a file: opened, asked for decisions and told rewards, so that every command may be repeated.
+"""A bandit in a file: opened, asked for decisions and given rewards, so that every command may be repeated.
 
 The file is an event store. Decisions and rewards are on the disk before they are printed, any number of commands may
-run at once, and whoever has not heard an answer asks again with the same id.
+run at once, and a caller that lost the answer asks again with the same id.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -85,7 +85,7 @@ class BanditFile:
                 f"the id {request.id!r} belongs to another decision, {other}; every decision needs an id of its own"
             )
         names = [arm.name for arm in found.arms]
-        unknown = dict.fromkeys(("propensities", "means", "stds"))  # what was believed then is not kept
+        unknown = dict.fromkeys(("propensities", "means", "stds"))  # the belief at that time is not kept
         return {
             "id": found.id,
             "arm": names[0],

@@ -7,20 +7,15 @@ from onepass.cli.console import Console, counted
 if TYPE_CHECKING:
     from onepass.decisions import ContextualBandit
 
-__all__ = ["REWARDS", "print_arms", "print_bandit"]
+__all__ = ["print_arms", "print_bandit"]
 
 _SHOWN = 20  # arms
-REWARDS = {
-    "bernoulli": "0 or 1",
-    "gaussian": "numbers",
-    "poisson": "counts",
-    "negative_binomial": "counts that vary more than a Poisson distribution allows",
-}
-"""What rewards are, by the kind of observation."""
 
 
 def print_bandit(made: "ContextualBandit", console: Console, *, as_json: bool) -> None:
     """Print the arms, how they are chosen and learned, and what has happened so far."""
+    from onepass.likelihoods import named
+
     facts = _facts(made)
     if as_json:
         console.done(facts)
@@ -32,7 +27,7 @@ def print_bandit(made: "ContextualBandit", console: Console, *, as_json: bool) -
     console.fact("policy", policy["name"] + (f" ({own})" if own else ""))
     limits = facts["reward_range"]
     reach = f", roughly from {limits[0]:g} to {limits[1]:g}" if limits else ""
-    console.fact("reward", REWARDS[facts["observation"]] + reach)
+    console.fact("reward", named(facts["observation"]).words + reach)
     console.fact("model", _model_words(facts))
     for setting in ("outliers", "forgetting"):
         if facts[setting] != {"outliers": 0.0, "forgetting": 1.0}[setting]:
@@ -65,6 +60,8 @@ def _model_words(facts: dict[str, Any]) -> str:
 
 def _facts(bandit: "ContextualBandit") -> dict[str, Any]:
     """What a bandit is and what has happened to it, for JSON."""
+    from onepass.likelihoods import named
+
     given = bandit.get_params()
     settings = ("observation", "prior_scale", "standardize", "population", "outliers", "forgetting", "seed")
     return {
@@ -75,7 +72,7 @@ def _facts(bandit: "ContextualBandit") -> dict[str, Any]:
         "policy": bandit.policy.export(),
         "hidden": [layer if isinstance(layer, int) else repr(layer) for layer in given["hidden"]],
         **{name: given[name] for name in settings},
-        "reward_range": given["reward_range"] if given["observation"] == "gaussian" else None,
+        "reward_range": given["reward_range"] if named(given["observation"]).is_numeric else None,
         "drift": {str(rate): probability for rate, probability in bandit.drift_.items()},
         "decisions": bandit.n_decisions,
         "pending": bandit.n_pending,

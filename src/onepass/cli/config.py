@@ -1,6 +1,6 @@
 """A file that holds the options of a command: TOML, with the names of the options as keys.
 
-What the file says takes the place of the defaults, so whatever stands on the command line overrules it.
+What the file says takes the place of the defaults, so the command line overrides it.
 """
 
 import json

@@ -54,7 +54,7 @@ class Console:
         self._begin = self._last_line = time.monotonic()
         self._rows = 0
         self._sources: Sequence[Source] = ()
-        self._told: set[str] = set()
+        self._shown_before: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -90,8 +90,8 @@ class Console:
     def _tell_new_notes(self) -> None:
         for note in (note for source in self._sources for note in source.notes):
             words = note.words if note.setting is None else f"{note.words} ({flag(note.setting)})"
-            if words not in self._told:
-                self._told.add(words)
+            if words not in self._shown_before:
+                self._shown_before.add(words)
                 self.aside(words)
 
     def start(self) -> None:

@@ -27,7 +27,7 @@ _SUFFIXES = {".py": "numpy", ".h": "c", ".onnx": "onnx"}
     "--to",
     "language",
     type=click.Choice(tuple(_SUFFIXES.values())),
-    help="What to write; by default by the ending of --out: .py, .h or .onnx.",
+    help="What to write; inferred from the --out extension by default: .py, .h or .onnx.",
 )
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The file to write.", metavar="FILE"

@@ -1,8 +1,8 @@
 """A CSV file that grows with a run: rejected rows, alarms.
 
 Unlike all other files it is not written as a whole. Lines are written as they are found, and always whole ones, so that
-whoever looks into the file of a run that goes on, or was killed, finds no half of one. After an interruption the file
-is cut back to where the run goes on.
+the file of a run that is under way, or was killed, never ends with half of one. After an interruption the file
+is cut back to where the run continues.
 """
 
 import csv

@@ -33,14 +33,12 @@ def history(model: Path, as_json: bool) -> None:
         if ledger.forgotten:
             console.aside(f"{counted(ledger.forgotten, 'file')} of earlier runs are not kept any more")
         if not ledger.runs:
-            console.aside(
-                f"{model} lists no runs: it was not learned from files, or by an older version that kept no list"
-            )
+            console.aside(f"{model} lists no runs: it was not learned from files")
         for number, run in enumerate(ledger.runs, 1):
             names = [file.name for file in run.files]
             shown = ", ".join(names[:_SHOWN]) + (f", ... ({len(names):,} files)" if len(names) > _SHOWN else "")
             words = [
-                run.when or "at a time not known",
+                run.when,
                 counted(run.rows, "row") + (f" in {run.passes} passes" if run.passes > 1 else ""),
                 f"{run.rejected:,} rejected",
                 f"from {shown or 'standard input'}",

@@ -58,7 +58,7 @@ def learn(
     """Let a saved model learn more rows.
 
     The columns are read as when MODEL was made; columns that it does not know are ignored. Until all files are learned
-    MODEL stays as it is, and the progress is kept beside it, in MODEL.partial; after an interruption the same command
+    MODEL stays as it is, and the progress is kept next to it, in MODEL.partial; after an interruption the same command
     with --resume continues.
 
     MODEL recognises files that it has learned by their content, under any name: they are skipped, with a message, and a

@@ -19,7 +19,7 @@ class _Filtered(Protocol):
 
 
 def tell_left_out(console: Console, where: str | None, sources: Sequence[_Filtered]) -> None:
-    """Say how many rows --where left out, and show a value by which it could not be told."""
+    """Say how many rows --where left out, and show a value for which it could not be evaluated."""
     if where is None:
         return
     n = sum(source.left_out for source in sources)

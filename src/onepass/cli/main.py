@@ -1,6 +1,6 @@
 """``onepass``: the table of commands, each imported when it is used, and the one place where failures are reported.
 
-To add a command, write a `click.Command` in a module of its own beside this one and give it a line in `COMMANDS`.
+To add a command, write a `click.Command` in a module of its own next to this one and give it a line in `COMMANDS`.
 Usage errors end with code 2, failures with 1, an interruption with 130; each prints one sentence and no traceback.
 """
 

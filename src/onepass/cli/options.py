@@ -3,7 +3,6 @@
 import codecs
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from copy import copy
 from dataclasses import fields
 from functools import wraps
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from onepass.beliefs.names import COVARIANCES
 from onepass.cli.config import config_option, with_model
 from onepass.cli.rejects import RejectLimit, RejectOptions
 from onepass.tables.readers.options import ReadOptions
@@ -66,16 +66,6 @@ class Command(click.Command):
                 formatter.write(f"  {example}\n")
         with formatter.section("Exit codes"):
             formatter.write("  0 done, 1 failure, 2 usage error, 3 done but rows were rejected, 130 interrupted\n")
-
-
-class _RenamedOption(click.Option):
-    """An option whose earlier names work as before but are not in the help."""
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Show the first name alone."""
-        shown = copy(self)
-        shown.opts = self.opts[:1]
-        return click.Option.get_help_record(shown, ctx)
 
 
 def _all(*decorators: Callable[[F], F]) -> Callable[[F], F]:
@@ -216,7 +206,7 @@ def percentage(value: str) -> float:
 
 
 class Share(click.FloatRange):
-    """A share of all rows below one half; whoever writes a percentage is told the number."""
+    """A share of all rows below one half; the error for a percentage names the number to give."""
 
     def __init__(self) -> None:
         super().__init__(0.0, 0.5, max_open=True)
@@ -429,7 +419,7 @@ shape = _all(
     ),
     click.option(
         "--covariance",
-        type=click.Choice(["auto", "full", "low_rank", "layer", "neuron", "kronecker", "diagonal"]),
+        type=click.Choice(["auto", *COVARIANCES]),
         default="auto",
         show_default=True,
         help="Between which weights correlations are kept; 'auto': as many as is not too slow. 'kronecker' is for wide "
@@ -541,9 +531,6 @@ learning = _all(
 clustering = _all(
     click.option(
         "--executor",
-        "--engine",  # its name up to version 0.1, which scripts may still use
-        "executor",
-        cls=_RenamedOption,
         type=click.Choice(["process", "dask"]),
         default="process",
         show_default=True,

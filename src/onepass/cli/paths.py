@@ -42,7 +42,7 @@ def _same_file(one: Path, other: Path) -> bool:
 
 
 def check_there(path: Path) -> None:
-    """Check that there is a file, before anything is made beside it."""
+    """Check that there is a file, before anything is created next to it."""
     if not path.exists():
         raise FileNotFoundError(ENOENT, "there is no such file", str(path))
 

@@ -34,7 +34,7 @@ __all__ = ["predict"]
     "--format",
     "kind",
     type=click.Choice(["csv", "jsonl", "parquet"]),
-    help="Format of the output; by default by the ending of --out, and CSV on standard output.",
+    help="Format of the output; inferred from the --out extension by default, CSV on standard output.",
 )
 @options.level
 @click.option(

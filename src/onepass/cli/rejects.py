@@ -49,7 +49,7 @@ class RejectLimit:
         return f"{100.0 * self.share:g}%" if self.count is None else f"{self.count}"
 
     def is_exceeded(self, rejected: int, rows: float) -> bool:
-        """Whether so many rejects of so many rows are too many."""
+        """Whether there are too many rejects among the rows."""
         if self.count is not None:
             return rejected > self.count
         return rejected >= _IN_FORCE and rejected > self.share * rows

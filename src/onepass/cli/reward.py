@@ -60,7 +60,7 @@ def reward(
 ) -> int:
     """Tell the bandit in FILE the reward of the decision ID. Rewards may come minutes or days later, in any order.
 
-    The reward is on the disk when the command has ended. Giving the same reward again is no error and counts once; a
+    The reward is on the disk when the command has ended. The same reward may be given again and counts once; a
     different reward for the same decision is an error.
 
     Without ID and VALUE rewards are read from standard input, as JSON lines such as {"id": "17", "reward": 1}, which

@@ -344,7 +344,7 @@ def serve(
         requests = "POST /v1/tokens makes a token"
     elif revoke_token is not None:
         requests = f"DELETE /v1/tokens/{revoke_token} revokes it"
-    with _told_in_a_sentence(requests), private_files():
+    with _service_errors(requests), private_files():
         if check is not None:
             _check(check)
         elif verify_audit is not None:
@@ -364,7 +364,7 @@ def serve(
 
 
 @contextmanager
-def _told_in_a_sentence(requests: str | None) -> Iterator[None]:
+def _service_errors(requests: str | None) -> Iterator[None]:
     """Errors that a user can mend, also those of the service, without a traceback.
 
     Parameters

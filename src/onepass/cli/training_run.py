@@ -107,7 +107,7 @@ def only_writer(path: Path, wait: float) -> "Iterator[VersionedFile]":
 
 
 def given_files(files: tuple[str, ...], again: bool, console: Console) -> tuple[str, ...]:
-    """The files that are meant, each once unless it is to be learned again; those named before are told."""
+    """The files that are meant, each once unless it is to be learned again; repeated names are reported."""
     from onepass.tables.readers.paths import expand, shown
     from onepass.tables.selection import distinct
 
@@ -123,7 +123,7 @@ def given_files(files: tuple[str, ...], again: bool, console: Console) -> tuple[
 def without_known(
     inputs: "Inputs", sources: "list[Source]", ledger: "Ledger", again: bool, console: Console
 ) -> "Inputs":
-    """The files without those that were learned before, and what is left out told."""
+    """The files without those that were learned before; what is left out is reported."""
     from onepass.tables.selection import KnownContentError, select
 
     if again or inputs.is_stream:
@@ -171,7 +171,7 @@ def resume_run(
 
 @contextmanager
 def stoppable() -> Iterator[Any]:
-    """Give a function that says whether the user wants to stop; whoever asks twice is heard at once."""
+    """Give a function that says whether the user wants to stop; a second signal stops at once."""
     asked = False
 
     def ask(signum: int, frame: FrameType | None) -> None:
@@ -244,7 +244,7 @@ def run(
 
 
 def report(model: "TabularModel", path: Path, logs: Logs, console: Console, before: "Tally") -> int:
-    """Say how a run ended that began with so many rows, and give the exit code."""
+    """Report how a run ended, given the rows it began with; returns the exit code."""
     rejects, alarms = logs
     rejects.tell(console)
     learned, set_aside = (now - then for now, then in zip(Tally.of(model), before, strict=True))

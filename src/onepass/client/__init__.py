@@ -407,5 +407,5 @@ def _checked(answer: httpx.Response) -> httpx.Response:
     raise problem
 
 
-def _problem(told: Mapping[str, Any]) -> ServiceError:
-    return ServiceError(told["status"], told["title"], told["detail"], told.get("field"))
+def _problem(answer: Mapping[str, Any]) -> ServiceError:
+    return ServiceError(answer["status"], answer["title"], answer["detail"], answer.get("field"))

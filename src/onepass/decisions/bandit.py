@@ -30,8 +30,7 @@ from onepass._validation import (
     as_share,
     one_of,
 )
-from onepass.beliefs.layout import LayerSize, as_image_shape, decode_layer, encode_layer, flat_size
-from onepass.beliefs.structures import Covariance
+from onepass.beliefs.choice import Covariance
 from onepass.decisions.arms.base import OBSERVATIONS, Arm, ArmModel, ModelSettings
 from onepass.decisions.arms.network import NetworkArms
 from onepass.decisions.arms.separate import SeparateArms
@@ -45,7 +44,8 @@ from onepass.decisions.request import request_digest
 from onepass.decisions.rewards import RewardScale
 from onepass.decisions.scaling import RunningScaling
 from onepass.files.state import Arrays, Parameters, as_tally, nested, under
-from onepass.models.drift import as_drift
+from onepass.layers import LayerSize, as_image_shape, decode_layer, encode_layer, flat_size
+from onepass.models.mixture import as_drift
 
 if TYPE_CHECKING:  # it needs PyArrow, for which a single decision should not wait
     from onepass.decisions.log import DecisionLog, LogSource
@@ -148,7 +148,7 @@ class ContextualBandit:
         seed: int = 0,
     ) -> None:
         layers = tuple(hidden) if isinstance(hidden, (tuple, list)) else (hidden,)
-        self._rewards = RewardScale.of(one_of(observation, tuple(OBSERVATIONS), "observation"), reward_range)
+        self._rewards = RewardScale.of(one_of(observation, OBSERVATIONS, "observation"), reward_range)
         self._settings = ModelSettings(
             n_features=as_image_shape(n_features) if np.iterable(n_features) else as_count(n_features, "n_features"),
             hidden=layers,
@@ -188,7 +188,7 @@ class ContextualBandit:
                 raise ValueError(
                     "a network has one output per arm and needs at least one arm; add_arm can add others later"
                 )
-            if OBSERVATIONS[settings.observation] == "exp":
+            if settings.likelihood.is_count:
                 raise ValueError(
                     f"observation={settings.observation!r} can't be learned by a network with one output per arm: "
                     "leave out hidden, or give the arms features"

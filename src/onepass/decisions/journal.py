@@ -24,7 +24,7 @@ from onepass.files.events import Event, EventLog, EventStoreError
 __all__ = ["change_of", "data_of", "find_decision", "open_bandit", "repeated_decision", "request_difference"]
 
 _SNAPSHOT_EVERY = 1000  # changes: applying so many again takes well below a second for most models
-_SNAPSHOT_SECONDS = 0.05  # of applying changes again, which whoever opens a bandit for one decision has to wait for
+_SNAPSHOT_SECONDS = 0.05  # of applying changes again, for which opening a bandit has to wait
 
 
 def open_bandit(store: EventLog, name: str, make: Callable[[], ContextualBandit] | None = None) -> ContextualBandit:
@@ -83,7 +83,7 @@ def open_bandit(store: EventLog, name: str, make: Callable[[], ContextualBandit]
 def find_decision(store: EventLog, name: str, decision_id: str) -> Pending | None:
     """A decision as the bandit of this name made it, whether it still waits for a reward or not; None if there is none.
 
-    By it whoever has not heard the answer can ask again, and needs no second decision.
+    It lets a client that lost the answer retry without a second decision.
     """
     event = store.find(name, "decision", decision_id)
     return None if event is None or event.forgotten else Pending.of(change_of(event))

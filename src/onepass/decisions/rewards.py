@@ -8,6 +8,7 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass._validation import as_floats
 from onepass.decisions.policies import ArmScores
+from onepass.likelihoods import named
 
 __all__ = ["RewardScale"]
 
@@ -30,7 +31,7 @@ class RewardScale:
         if limits.shape != (2,) or not 0.5 * limits[0] < 0.5 * limits[1]:
             raise ValueError(f"reward_range must be a pair (low, high) with low below high, got {reward_range!r}")
         low, high = limits.tolist()
-        if observation != "gaussian":
+        if not named(observation).is_numeric:
             return cls(observation, (low, high))
         return cls(observation, (low, high), 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low)
 
@@ -39,13 +40,10 @@ class RewardScale:
         values = np.atleast_1d(as_floats(rewards, "a reward"))
         if values.ndim > 1:
             raise ValueError(f"rewards must be one number each, got an array of shape {values.shape}")
-        if self.observation == "bernoulli":
-            wrong, allowed = (values != 0.0) & (values != 1.0), "0 or 1"
-        elif self.observation == "gaussian":
-            wrong, allowed = np.zeros(len(values), dtype=bool), "a number"
-        else:
-            wrong, allowed = (values < 0.0) | (values != np.floor(values)), "a count: 0, 1, 2, ..."
+        likelihood = named(self.observation)()
+        wrong = likelihood.impossible(values)
         if wrong.any():
+            allowed = "a count: 0, 1, 2, ..." if likelihood.is_count else likelihood.words
             raise ValueError(
                 f"a reward must be {allowed} with observation={self.observation!r}, got {values[wrong][0]:g}; "
                 "observation='gaussian' takes any number, 'poisson' counts, 'bernoulli' 0 and 1"

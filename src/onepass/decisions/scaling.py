@@ -20,7 +20,7 @@ class RunningScaling:
         """Count one more context, ``(d,)``."""
         self._count += 1.0
         gap = context - self._mean
-        self._mean = self._mean + gap / self._count  # not in place: whoever has a copy goes back to it
+        self._mean = self._mean + gap / self._count  # not in place: a caller may go back to its copy
         self._squares = self._squares + gap * (context - self._mean)
 
     def __call__(self, contexts: FloatArray) -> FloatArray:

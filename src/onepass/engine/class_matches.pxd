@@ -56,7 +56,7 @@ cdef void keep_all(Py_ssize_t n, const double* mean, const double* cov, VectorMa
 cdef void keep_likely(
     Py_ssize_t n, const double* mean, const double* cov, Py_ssize_t label, VectorMatch out
 ) noexcept nogil
-cdef double faint_bend(double t, VectorMatch out) noexcept nogil
+cdef double unlikely_curvature(double t, VectorMatch out) noexcept nogil
 cdef double total_slope(const double* slopes, VectorMatch out) noexcept nogil
 cdef double share_weights(Py_ssize_t count, VectorMatch out) noexcept nogil
 cdef double largest_fall(Py_ssize_t count, Py_ssize_t label, VectorMatch out) noexcept nogil

@@ -19,10 +19,9 @@ from cython.cimports.onepass.engine.gumbel import (
     rough_pdf_slopes,
     scaled_cdf,
 )
-from cython.cimports.onepass.engine.matches import sigmoid_label
+from cython.cimports.onepass.engine.matches import copies_after, copies_now, sigmoid_label
 from cython.cimports.onepass.engine.small_matrices import add_square, divide_by_root, factorise
 from cython.cimports.onepass.engine.vector_matches import (
-    MOST_COPIES,
     MOST_NODES,
     VectorLikelihood,
     VectorMatch,
@@ -49,10 +48,10 @@ _PANEL_FALL = cython.declare(cython.double, 3.0)  # by which it may fall, in log
 _NEAR = cython.declare(cython.double, 0.3)  # deviations from the peak that nodes may be centred at
 _UNIT_TOLERANCE = cython.declare(cython.double, 2e-5)  # of the sum of all probabilities
 _SWEEPS = cython.declare(cython.int, 10)
-_COARSEST = cython.declare(cython.double, 2e-3)  # root of the relative error of a faint class's slope, about
+_COARSEST = cython.declare(cython.double, 2e-3)  # root of the relative error of a unlikely class's slope, about
 _COARSEST_NODE = cython.declare(cython.double, 2e-2)  # the most that it may be at a node that matters
 _DIVERGES = cython.declare(cython.double, 0.25)  # from where on it tells that the series does not serve at all
-_FAINTEST = cython.declare(cython.double, 0.03)  # expected e^(logit - u) up to which a class may be faint
+_UNLIKELY = cython.declare(cython.double, 0.03)  # expected e^(logit - u) up to which a class may be unlikely
 _WEIGHTY = cython.declare(cython.double, -9.0)  # log of a node's share of the highest from which it matters so
 _LAGUERRE = cython.declare(cython.double[20])  # of rules with 8 and 12
 _LAGUERRE_LOG_WEIGHTS = cython.declare(cython.double[20])
@@ -115,8 +114,8 @@ def separate(n, mean, cov, out):
     for j in range(n):
         prepare_logit(v[j], out.terms + j * N_TERMS)
     out.n_likely = n
-    out.faint = 0.0
-    out.faint_square = 0.0
+    out.unlikely = 0.0
+    out.unlikely_square = 0.0
     out.coarsest = 0.0
 
 
@@ -152,8 +151,8 @@ def keep_all(n, mean, cov, out):
         out.variances[j] = max(cov[j * n + j], 0.0)
         prepare_logit(out.variances[j], out.terms + j * N_TERMS)
     out.n_likely = n
-    out.faint = 0.0
-    out.faint_square = 0.0
+    out.unlikely = 0.0
+    out.unlikely_square = 0.0
     out.coarsest = 0.0
 
 
@@ -161,8 +160,8 @@ def keep_likely(n, mean, cov, label, out):
     """Prepare independent logits: the likely ones, the label's or the likeliest in any case; the others together.
 
     Where ``q = E e^(a - u)`` is small, ``log F = -q + (e^v - 1) q²/2`` but for ``(e^v - 1)² (e^v + 2) q³/6``, the next
-    cumulant of ``e^(a - u)``. So the faint classes together are a quadratic in ``e^-u``, and each one's slope is right
-    to the square of ``coarsest``, times that of ``e^(origin - u)``.
+    cumulant of ``e^(a - u)``. So the unlikely classes together are a quadratic in ``e^-u``, and the slope of each is
+    right to the square of ``coarsest``, times that of ``e^(origin - u)``.
     """
     j: cython.Py_ssize_t
     at: cython.Py_ssize_t = 0
@@ -171,8 +170,8 @@ def keep_likely(n, mean, cov, label, out):
         for j in range(n):
             if mean[j] > mean[sure]:
                 sure = j
-    out.faint = 0.0
-    out.faint_square = 0.0
+    out.unlikely = 0.0
+    out.unlikely_square = 0.0
     out.coarsest = 0.0
     for j in range(n):
         var = max(cov[j * n + j], 0.0)
@@ -181,9 +180,9 @@ def keep_likely(n, mean, cov, label, out):
             q = exp(mean[j] - out.origin + 0.5 * var)
             growth = expm1(var)
             coarse = q * growth * sqrt(0.5 * (growth + 3.0))
-            if coarse < _COARSEST and q < _FAINTEST:
-                out.faint += q
-                out.faint_square += q * q * growth
+            if coarse < _COARSEST and q < _UNLIKELY:
+                out.unlikely += q
+                out.unlikely_square += q * q * growth
                 out.coarsest = max(out.coarsest, coarse)
                 continue
         out.likely[at] = j
@@ -194,16 +193,16 @@ def keep_likely(n, mean, cov, label, out):
     out.n_likely = at
 
 
-def faint_bend(t, out):
-    """The faint classes' factor of ``t²/2``; none so far down that the quadratic would rise again."""
-    return out.faint_square if out.coarsest * t < _DIVERGES else 0.0
+def unlikely_curvature(t, out):
+    """The unlikely classes' factor of ``t²/2``; none so far down that the quadratic would rise again."""
+    return out.unlikely_square if out.coarsest * t < _DIVERGES else 0.0
 
 
 def total_slope(slopes, out):
     """The derivative in ``u``, but for the sign, of all classes' terms at a node."""
     j: cython.Py_ssize_t
     t = slopes[out.n_likely]
-    total = (faint_bend(t, out) * t - out.faint) * t
+    total = (unlikely_curvature(t, out) * t - out.unlikely) * t
     for j in range(out.n_likely):
         total += slopes[j]
     return total
@@ -226,14 +225,14 @@ def rough_probabilities(n, mean, out):
 def evaluate(n, mean, label, u, slopes, out):
     """Log of the label's integrand at ``u``, and its gradient in the means; without a label (-1) that of ``Π F``.
 
-    The slopes of the likely classes are followed by ``e^(origin - u)``, of which those of the faint ones are made.
+    The slopes of the likely classes are followed by ``e^(origin - u)``, of which those of the unlikely ones are made.
     """
     total = 0.0
     slopes[n] = 0.0
-    if out.faint > 0.0:
+    if out.unlikely > 0.0:
         t = exp(out.origin - u)
         slopes[n] = t
-        total = (0.5 * faint_bend(t, out) * t - out.faint) * t
+        total = (0.5 * unlikely_curvature(t, out) * t - out.unlikely) * t
     product = 1.0
     j: cython.Py_ssize_t
     for j in range(n):
@@ -269,8 +268,8 @@ def rough_slopes(n, mean, label, u, out):
             slope, bend = rough_cdf_slopes(mean[j] - u, out.variances[j])
         first += slope
         second += bend
-    if out.faint > 0.0:
-        slope = out.faint * exp(out.origin - u)
+    if out.unlikely > 0.0:
+        slope = out.unlikely * exp(out.origin - u)
         first += slope
         second += slope
     return first, max(second, 1e-200)
@@ -438,8 +437,8 @@ def spread_slopes(n, mean, cov, count, out):
             else:
                 slopes[j] = (bend[j] * t - factor[j]) * t
     out.n_likely = n
-    out.faint = 0.0
-    out.faint_square = 0.0
+    out.unlikely = 0.0
+    out.unlikely_square = 0.0
 
 
 def position(label, out):
@@ -457,6 +456,14 @@ class CategoricalOutputs(VectorLikelihood):
     def __init__(self, n_outputs: int):
         self.n_outputs = self.size = n_outputs
         self.n_columns = 1
+
+    def log_uninformative(self, target):
+        """Any class is as probable."""
+        return -log(cython.cast(cython.double, self.n_outputs))
+
+    def wrong_given_uninformative(self, target):
+        """All but those that are right by chance."""
+        return 1.0 - 1.0 / self.n_outputs
 
     def match_trusted(self, mean, cov, target, state, out):
         """The moments of all logits given the label; two logits are one label of their difference, exactly.
@@ -531,9 +538,8 @@ class CategoricalOutputs(VectorLikelihood):
             ratios[k] = 1.0
         first = 0.0
         left = state.row_weight
-        largest = max(left / MOST_COPIES, 1.0)
         while left > 0.0:
-            part = min(left, largest)
+            part = copies_now(left, state.row_weight)
             log_z = self.match_separate_once(out.copy_mean, out.copy_cov, target, state, out)
             if left == state.row_weight:
                 first = log_z
@@ -547,7 +553,7 @@ class CategoricalOutputs(VectorLikelihood):
                 out.copy_mean[k] += out.score[k] * var
                 out.copy_cov[k * (n + 1)] = var * ratio
                 ratios[k] *= ratio
-            left = left - part if left - part > 1e-9 else 0.0
+            left = copies_after(left, part)
         for k in range(n):
             out.score[k] = out.copy_shift[k]
             out.own_information[k] = out.copy_precision[n + k]
@@ -588,7 +594,7 @@ class CategoricalOutputs(VectorLikelihood):
         """Place nodes for independent logits, fill the slopes of all classes there and return the number of nodes.
 
         Faint classes together cost no more at a node than an exponential. Where nodes that matter are so far below that
-        they are not faint there, fewer are.
+        they are not unlikely there, fewer are.
         """
         n = self.n_outputs
         out.origin = log_sum(n, mean)
@@ -708,8 +714,8 @@ class CategoricalOutputs(VectorLikelihood):
         n = out.n_likely
         i: cython.Py_ssize_t
         top = log_sum(n, out.centre)
-        if out.faint > 0.0:
-            top += log1p(out.faint * exp(out.origin - top))
+        if out.unlikely > 0.0:
+            top += log1p(out.unlikely * exp(out.origin - top))
         start = 0 if few else 8
         count = 8 if few else 12
         for i in range(count):

@@ -7,7 +7,6 @@ cdef class NegativeBinomialCount(CountLikelihood):
     pass
 
 cdef Match count_match(double mean, double var, double y, double dispersion) noexcept nogil
-cdef (double, double) learn_dispersion(double mean, double var, double y, double dispersion, double weight) noexcept nogil
 cdef double _log_normaliser(double y, double shape) noexcept nogil
 cdef (double, double) _side(double h, double p, double trials, double var) noexcept nogil
 cdef double _mode(double mean, double var, double y, double dispersion) noexcept nogil

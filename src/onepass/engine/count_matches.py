@@ -8,22 +8,15 @@ counts, for they keep their digits at a dispersion of next to nothing.
 """
 
 import cython
-import numpy as np
-from cython.cimports.libc.math import INFINITY, exp, expm1, fabs, lgamma, log, log1p, sqrt
+from cython.cimports.libc.math import exp, expm1, fabs, lgamma, log, log1p, sqrt
 from cython.cimports.onepass.engine.matches import CountLikelihood, Match
-from cython.cimports.onepass.engine.special import UNIT, UNIT_WEIGHTS, wright_omega
+from cython.cimports.onepass.engine.special import LOG_2PI, UNIT, UNIT_WEIGHTS, wright_omega
 
 # Before the first row the log of a learned dispersion has a standard deviation of 2.
 DISPERSION_START, DISPERSION_START_WEIGHT = 0.1, 0.5
-_LOG_2PI = cython.declare(cython.double, 1.8378770664093453)
 _DROP = cython.declare(cython.double, 36.0)  # e^-36 is below rounding
 _NO_DISPERSION = cython.declare(cython.double, 1e-100)  # of which nothing is left in any sum
 _MOST_DISPERSION = cython.declare(cython.double, 1e12)
-_LOWEST = cython.declare(cython.double, float(np.log(1e-12)))
-_HIGHEST = cython.declare(cython.double, float(np.log(1e6)))
-_NODES = cython.declare(cython.double[13])  # in standard deviations of the log dispersion
-for _i, _node in enumerate(np.linspace(-4.5, 4.5, 13)):
-    _NODES[_i] = _node
 
 
 def _log_normaliser(y, shape):
@@ -142,7 +135,7 @@ def count_match(mean, var, y, dispersion):
     over = mode + log(dispersion)
     peak = -y * log(dispersion) - shape * over if over > 40.0 else y * mode - trials * log1p(dispersion * rate)
     peak += _log_normaliser(y, shape) - 0.5 * (mode - mean) * (mode - mean) / v
-    return Match(peak + log(z) - 0.5 * (log(v) + _LOG_2PI), score, information, ratio)
+    return Match(peak + log(z) - 0.5 * (log(v) + LOG_2PI), score, information, ratio)
 
 
 class PoissonCount(CountLikelihood):
@@ -159,31 +152,3 @@ class NegativeBinomialCount(CountLikelihood):
     def match(self, mean, var, y, noise):
         """See `count_match`."""
         return count_match(mean, var, y, noise)
-
-
-def learn_dispersion(mean, var, y, dispersion, weight):
-    """The belief about a dispersion after a count: its middle, and how many rows it rests on.
-
-    The log of the dispersion is Gaussian with the variance ``2 / weight``, and moment-matched to the count at nodes of
-    it, as `step` does for perceptrons.
-    """
-    shares: cython.double[13]
-    std = sqrt(2.0 / weight)
-    middle = log(min(max(dispersion, 1e-12), _MOST_DISPERSION))
-    top = -INFINITY
-    for i in range(13):
-        at = exp(min(max(middle + std * _NODES[i], _LOWEST), _HIGHEST))
-        shares[i] = count_match(mean, var, y, at).log_z - 0.5 * _NODES[i] * _NODES[i]
-        top = max(top, shares[i])
-    mass = 0.0
-    move = 0.0
-    spread = 0.0
-    for i in range(13):
-        shares[i] = exp(shares[i] - top)
-        mass += shares[i]
-        move += shares[i] * _NODES[i]
-    move /= mass
-    for i in range(13):
-        spread += shares[i] * (_NODES[i] - move) * (_NODES[i] - move)
-    after = exp(min(max(middle + std * move, _LOWEST), _HIGHEST))
-    return after, min(weight * mass / max(spread, 1e-3), weight + 2.0)

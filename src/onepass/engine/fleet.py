@@ -32,6 +32,7 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
     n_behind: cython.Py_ssize_t = records.shape[1] - _end_of_belief(p)
     reweighs: cython.bint = n_behind == N_REWEIGHED + N_GUARD
     state: LearningState = _state_of(noise_window, n_behind)
+    state.trust.learns_scale = rule.period == 0
     with cython.nogil:
         for n in range(order.shape[0]):
             i = order[n]

@@ -9,7 +9,7 @@ cdef struct Match:
 
 cdef struct Doubt:
     Match match
-    bint blank
+    bint uninformative
     double shares[6]  # that the target is trusted, and each way in which it is not
     bint has_coupling  # whether the share of wrong targets is learned together with the scale of the weights
     Coupling coupling
@@ -24,13 +24,15 @@ cdef class CompiledLikelihood:
     cdef void match_noises(
         self, double mean, double var, double y, Py_ssize_t n, double* noises, Match* matches
     ) noexcept nogil
-    cdef double log_blank(self, double y) noexcept nogil
+    cdef double log_uninformative(self, double y) noexcept nogil
+    cdef double wrong_given_uninformative(self) noexcept nogil
     cdef Doubt doubt(
         self, Match usual, double mean, double var, double y, double noise, Trust trust
     ) noexcept nogil
     cpdef object match_rows(
         self, const double[::1] mean, const double[::1] var, const double[::1] y, const double[::1] noise
     )
+    cpdef raise_pending(self)
 
 cdef class LabelLikelihood(CompiledLikelihood):
     pass
@@ -67,11 +69,13 @@ cdef class PythonLikelihood(CompiledLikelihood):
     cdef object python_activation
     cdef object error
 
-cdef (double, double, double) blank_shares(
-    double log_z, double log_blank, double wrong_share, double wrong_given_blank
+cdef double copies_now(double left, double whole) noexcept nogil
+cdef double copies_after(double left, double part) noexcept nogil
+cdef (double, double, double) uninformative_shares(
+    double log_z, double log_uninformative, double wrong_share, double wrong_given_uninformative
 ) noexcept nogil
-cdef Doubt blank_doubt(
-    Match usual, double var, double log_blank, double wrong_share, double wrong_given_blank
+cdef Doubt uninformative_doubt(
+    Match usual, double var, double log_uninformative, double wrong_share, double wrong_given_uninformative
 ) noexcept nogil
 cdef Match sigmoid_label(double mean, double var, double y) noexcept nogil
 cdef (double, double, double) _probits(double mean, double var) noexcept nogil

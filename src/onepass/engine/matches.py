@@ -24,12 +24,13 @@ from cython.cimports.onepass.engine.moments import (
     CompiledActivation,
     PiecewiseMoments,
 )
-from cython.cimports.onepass.engine.outliers import N_WAYS, N_WIDE, NOISE_SCALES, log_rarity
+from cython.cimports.onepass.engine.outliers import N_WAYS, N_WIDE, NOISE_SCALES, Coupling, log_rarity
 from cython.cimports.onepass.engine.special import (
     FEW_HERMITE,
     FEW_HERMITE_WEIGHTS,
     HERMITE,
     HERMITE_WEIGHTS,
+    LOG_2PI,
     log_cdf_slopes,
     log_ndtr,
     ndtr,
@@ -37,12 +38,12 @@ from cython.cimports.onepass.engine.special import (
     truncated,
 )
 
-_LOG_2PI = cython.declare(cython.double, 1.8378770664093453)
 _TINY = cython.declare(cython.double, 1e-200)  # what is smaller is nothing; quotients of what is larger are finite
 _FLOOR = cython.declare(cython.double, 1e-120)  # the square of its inverse stays within float64
 _SMALLEST = cython.declare(cython.double, 2.2250738585072014e-308)
 _LOG_HALF = cython.declare(cython.double, -0.6931471805599453)
-_MOST_BLANK = cython.declare(cython.double, 0.9)  # of the targets, say nothing
+_MOST_COPIES = cython.declare(cython.double, 1000.0)  # of a row, that are learned one after the other
+_MOST_UNINFORMATIVE = cython.declare(cython.double, 0.9)  # of the targets, say nothing
 _LABEL_RESOLUTION = cython.declare(cython.double, 1e-14)  # 1 - f is known to rounding, some 1e-16
 
 
@@ -70,13 +71,20 @@ class CompiledLikelihood:
         for i in range(n):
             matches[i] = self.match(mean, var, y, noises[i])
 
-    def log_blank(self, y):
+    def log_uninformative(self, y):
         """Log density of a target that says nothing, not being trusted; NaN for likelihoods without such a density."""
         return NAN
 
+    def wrong_given_uninformative(self):
+        """The share of targets that say nothing and are wrong; the others are right by chance."""
+        return 1.0
+
     def doubt(self, usual, mean, var, y, noise, trust):
         """Mix the match of a trusted target with those of one that isn't; by default with one that says nothing."""
-        return blank_doubt(usual, var, self.log_blank(y), trust.outlier_share(), 1.0)
+        wrong_given_uninformative = self.wrong_given_uninformative()
+        return uninformative_doubt(
+            usual, var, self.log_uninformative(y), trust.outlier_share(), wrong_given_uninformative
+        )
 
     def match_rows(self, mean, var, y, noise):
         """Match every row: log Z, score, information and variance ratio, ``(4, n)``."""
@@ -101,31 +109,42 @@ class CompiledLikelihood:
         return type(self), (self.activation,)
 
 
-def blank_shares(log_z, log_blank, wrong_share, wrong_given_blank):
+def copies_now(left, whole):
+    """How many of the copies that are left of a row are learned next: one, the rest, or more where there are many."""
+    return min(left, max(whole / _MOST_COPIES, 1.0))
+
+
+def copies_after(left, part):
+    """How many copies are left after so many were learned."""
+    return left - part if left - part > 1e-9 else 0.0
+
+
+def uninformative_shares(log_z, log_uninformative, wrong_share, wrong_given_uninformative):
     """A target that may say nothing: its log density, how probable it is that it says something, and that it is wrong.
 
     So many of all targets are wrong, and of those that say nothing. Labels that are flipped with probability ``e`` have
     ``Z = e + (1 - 2 e) Z_0``: a share of ``2 e`` says nothing, and half of them are wrong.
     """
-    share = min(wrong_share / wrong_given_blank, _MOST_BLANK)
+    share = min(wrong_share / wrong_given_uninformative, _MOST_UNINFORMATIVE)
     own = log1p(-share) + log_z
-    other = log(share) + log_blank
+    other = log(share) + log_uninformative
     mixed = max(own, other) + log1p(exp(-fabs(own - other)))
     says = exp(own - mixed)
     # A wrong label is one that says nothing and is not the one that would have been expected anyway.
-    wrong = (1.0 - says) * (1.0 if wrong_given_blank == 1.0 else -expm1(min(log_z, 0.0)))
+    wrong = (1.0 - says) * (1.0 if wrong_given_uninformative == 1.0 else -expm1(min(log_z, 0.0)))
     return mixed, says, wrong
 
 
-def blank_doubt(usual, var, log_blank, wrong_share, wrong_given_blank):
-    """Mix a match with a target that says nothing: see `blank_shares`."""
+def uninformative_doubt(usual, var, log_uninformative, wrong_share, wrong_given_uninformative):
+    """Mix a match with a target that says nothing: see `uninformative_shares`."""
     doubt: Doubt
-    log_z, says, wrong = blank_shares(usual.log_z, log_blank, wrong_share, wrong_given_blank)
+    log_z, says, wrong = uninformative_shares(usual.log_z, log_uninformative, wrong_share, wrong_given_uninformative)
     i: cython.Py_ssize_t
     for i in range(N_WAYS):
         doubt.shares[i] = 0.0
-    doubt.blank = True
+    doubt.uninformative = True
     doubt.has_coupling = False
+    doubt.coupling = Coupling(share_score=0.0, scale_score=0.0, share_root=0.0, scale_root=0.0)
     doubt.shares[0] = 1.0 - wrong
     doubt.shares[1] = wrong
     doubt.match = Match(log_z, 0.0, 0.0, 1.0)
@@ -144,12 +163,20 @@ class LabelLikelihood(CompiledLikelihood):
         """Take 0 and 1 only."""
         return y == 0.0 or y == 1.0
 
+    def log_uninformative(self, y):
+        """Either label is as probable."""
+        return _LOG_HALF
+
+    def wrong_given_uninformative(self):
+        """Half of them."""
+        return 0.5
+
     def doubt(self, usual, mean, var, y, noise, trust):
-        """Either label is as probable; the share of wrong ones and the scale of the weights are confounded."""
+        """The share of wrong labels and the scale of the weights are confounded."""
         wrong_share = trust.outlier_share()
-        doubt = blank_doubt(usual, var, _LOG_HALF, wrong_share, 0.5)
+        doubt = CompiledLikelihood.doubt(self, usual, mean, var, y, noise, trust)
         # The probability of the label is e + (1 - 2e) f, and f = Z its probability if it is right.
-        e = min(wrong_share, 0.5 * _MOST_BLANK)
+        e = min(wrong_share, 0.5 * _MOST_UNINFORMATIVE)
         f = exp(min(usual.log_z, 0.0))
         p = exp(doubt.match.log_z)
         std = sqrt(p * (e - (1.0 - 2.0 * e) * expm1(min(usual.log_z, 0.0))))
@@ -185,7 +212,7 @@ class NoiseLikelihood(CompiledLikelihood):
         self.match_noises(mean, var, y, N_WIDE, noises, cython.address(matches[1]))
         matches[N_WIDE].log_z -= log_rarity(log(noises[N_WIDE - 1]) - log(max(noise, _TINY)))
         matches[0] = usual
-        doubt.blank = False
+        doubt.uninformative = False
         doubt.has_coupling = False
         top = -INFINITY
         for k in range(N_WAYS):
@@ -352,7 +379,7 @@ def _piece(pieces, i, mean, v, y, noise):
     centre = mean + v * slope * residual / total
     log_mass, shift, var, shrinkage = truncated((pieces[2, i] - centre) / std, (pieces[3, i] - centre) / std)
     return Match(
-        log_mass - 0.5 * (min(residual * (residual / total), 1e300) + log(total) + _LOG_2PI),
+        log_mass - 0.5 * (min(residual * (residual / total), 1e300) + log(total) + LOG_2PI),
         slope * residual / total + std / v * shift,
         slope * slope / total + noise / total * shrinkage / v,
         noise / total * var,
@@ -365,7 +392,7 @@ def _straight(pieces, mean, v, y, noise):
     total = noise + slope * slope * v
     residual = y - pieces[1, 0] - slope * mean
     return Match(
-        -0.5 * (min(residual * (residual / total), 1e300) + log(total) + _LOG_2PI),
+        -0.5 * (min(residual * (residual / total), 1e300) + log(total) + LOG_2PI),
         slope * residual / total,
         slope * slope / total,
         noise / total,
@@ -480,7 +507,7 @@ class KalmanNoise(NoiseLikelihood):
         mu, var_y, slope = self.activation.at(mean, var)
         for i in range(n):
             total = max(var_y + noises[i], _TINY)
-            log_z = -0.5 * (log(total) + _LOG_2PI + min((y - mu) * ((y - mu) / total), 1e300))
+            log_z = -0.5 * (log(total) + LOG_2PI + min((y - mu) * ((y - mu) / total), 1e300))
             matches[i] = _kalman(mean, var, y, mu, var_y, slope, noises[i], log_z, _TINY)
 
 
@@ -512,7 +539,7 @@ class CountLikelihood(CompiledLikelihood):
         """Take whole numbers from 0 on."""
         return y >= 0.0 and y == floor(y)
 
-    def log_blank(self, y):
+    def log_uninformative(self, y):
         """Any count may come, ``y`` with the probability ``1/((y + 1)(y + 2))``."""
         return -log(y + 1.0) - log(y + 2.0)
 
@@ -545,7 +572,7 @@ class PythonLikelihood(CompiledLikelihood):
                 pass
         return accepted
 
-    def log_blank(self, y):
+    def log_uninformative(self, y):
         """Call the object; an exception is stored for `raise_pending`, and the density is then NaN."""
         density: cython.double = NAN
         with cython.gil:

@@ -12,7 +12,7 @@ def named_row(x, columns, n_columns, largest):
     """The numbers of ``x`` in their columns ``(n_columns,)``, zero where it has none; and what has no column.
 
     Of the latter the number of names, and the sum of their squares, where no number counts as more than ``largest``.
-    None if some value is no finite number.
+    None if some value is not a finite number.
     """
     row = np.zeros(n_columns)
     view: cython.double[::1] = row

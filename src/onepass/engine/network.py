@@ -143,14 +143,11 @@ def forward(shape, activation, mean, cov, x, signals):
     unit: cython.Py_ssize_t = 0
     last = shape.n_layers - 1
     for i in range(shape.width[0]):
-        signals.inputs[i] = x[i]
-        signals.input_var[i] = 0.0
+        signals.inputs[1 + i] = x[i]
     for layer in range(shape.n_layers):
         n_in = shape.width[layer] + 1
         z = signals.layer_inputs(layer)
         z_var = signals.input_var + layer * signals.widest
-        z[n_in - 1] = 1.0
-        z_var[n_in - 1] = 0.0
         for u in range(shape.width[layer + 1]):
             weights = mean + shape.start[layer] + u * n_in
             pre_mean = 0.0
@@ -161,8 +158,8 @@ def forward(shape, activation, mean, cov, x, signals):
                 continue
             pre_var = _unit_variance(n_in, weights, cov + shape.unit_offset[unit], shape.unit_stride[unit], z, z_var)
             z_mean, var, derivative = activation.at(pre_mean, pre_var)
-            z[signals.widest + u] = z_mean
-            z_var[signals.widest + u] = var
+            z[signals.widest + 1 + u] = z_mean
+            z_var[signals.widest + 1 + u] = var
             signals.expected_derivative[layer * signals.widest + u] = derivative
             unit += 1
     if shape.n_layers > 1 and shape.n_blocks == 1:
@@ -201,7 +198,7 @@ def _add_correlations(shape, cov, signals):
     derivative = signals.expected_derivative + (last - 1) * signals.widest
     for k in range(shape.n_outputs):
         for h in range(shape.width[last]):
-            row = cov + (shape.start[last] + k * n_in + h) * shape.size + shape.start[last - 1] + h * n_before
+            row = cov + (shape.start[last] + k * n_in + 1 + h) * shape.size + shape.start[last - 1] + h * n_before
             cross = 0.0
             for i in range(n_before):
                 cross += row[i] * z[i]
@@ -230,7 +227,7 @@ def backward(shape, mean, signals):
             for u in range(shape.width[layer + 1]):
                 slope = after[u]
                 if slope != 0.0:
-                    weights = mean + shape.start[layer] + u * n_in
+                    weights = mean + shape.start[layer] + u * n_in + 1
                     for h in range(n_in - 1):
                         before[h] += slope * weights[h]
             for h in range(n_in - 1):
@@ -575,7 +572,7 @@ def _pack(shape, signals, site):
     k: cython.Py_ssize_t
     at: cython.Py_ssize_t = 0
     for layer in range(shape.n_layers):
-        z = signals.layer_inputs(layer)
+        z = signals.layer_inputs(layer) + 1
         for i in range(shape.width[layer]):
             site[at] = z[i]
             at += 1
@@ -594,11 +591,10 @@ def _unpack(shape, site, signals):
     k: cython.Py_ssize_t
     at: cython.Py_ssize_t = 0
     for layer in range(shape.n_layers):
-        z = signals.layer_inputs(layer)
+        z = signals.layer_inputs(layer) + 1
         for i in range(shape.width[layer]):
             z[i] = site[at]
             at += 1
-        z[shape.width[layer]] = 1.0
         for k in range(shape.n_outputs):
             slope = signals.layer_jacobian(layer, k)
             for i in range(shape.width[layer + 1]):

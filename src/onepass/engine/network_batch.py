@@ -51,11 +51,11 @@ def _learn_batch(work, first, count, shape, rule, noise, mean, cov):
     if learned < count or not np.isfinite(step).all():
         return min(learned, count - 1)
     mean += step
-    told = np.flatnonzero(information.diagonal())
-    if len(told) < len(information):  # the others were not observed
-        if len(told) == 0:
+    observed = np.flatnonzero(information.diagonal())
+    if len(observed) < len(information):  # the others were not observed
+        if len(observed) == 0:
             return learned
-        gains, information = gains[told], np.ascontiguousarray(information[np.ix_(told, told)])
+        gains, information = gains[observed], np.ascontiguousarray(information[np.ix_(observed, observed)])
     try:
         root = np.linalg.cholesky(information).T.astype(gains.dtype) @ gains
     except np.linalg.LinAlgError:  # some direction learns nothing, or is less certain than before

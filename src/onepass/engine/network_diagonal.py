@@ -53,7 +53,7 @@ def _look(shape, activation, x, mean, variance, signals, space):
     """Send a row through the network and the derivatives back: the outputs and their covariance."""
     j: cython.Py_ssize_t
     for j in range(shape.width[0]):
-        signals.inputs[j] = x[j]
+        signals.inputs[1 + j] = x[j]
     _forward(shape, activation, mean, variance, signals, space)
     _backward(shape, mean, signals)
     _project(shape, signals, space)
@@ -112,14 +112,13 @@ def _forward(shape, activation, mean, variance, signals, space):
         z = signals.layer_inputs(layer)
         z_var = signals.input_var + layer * signals.widest
         own_var = space.own_var + layer * signals.widest
-        z[n_in - 1] = 1.0
         for u in range(n_out):
             pre_mean[u] = 0.0
             pre_var[u] = 0.0
             own_var[u] = 0.0
         for i in range(n_in):
             value = z[i]
-            var = z_var[i] if layer > 0 and i < n_in - 1 else 0.0
+            var = z_var[i]
             if value == 0.0 and var == 0.0:
                 continue
             square = value * value
@@ -137,8 +136,8 @@ def _forward(shape, activation, mean, variance, signals, space):
         else:
             for u in range(n_out):
                 z_mean, var, derivative = activation.at(pre_mean[u], own_var[u] + pre_var[u])
-                z[signals.widest + u] = z_mean
-                z_var[signals.widest + u] = var
+                z[signals.widest + 1 + u] = z_mean
+                z_var[signals.widest + 1 + u] = var
                 signals.expected_derivative[layer * signals.widest + u] = derivative
 
 
@@ -153,7 +152,7 @@ def _backward(shape, mean, signals):
         n_out = shape.width[layer + 1]
         derivative = signals.expected_derivative + (layer - 1) * signals.widest
         for h in range(shape.width[layer]):
-            w = mean + shape.start[layer] + h * n_out
+            w = mean + shape.start[layer] + (1 + h) * n_out
             for k in range(shape.n_outputs):
                 total = 0.0
                 if layer == last:

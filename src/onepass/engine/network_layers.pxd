@@ -21,7 +21,7 @@ cdef struct Plan:
     double scale, explained, share, stretch
     # At most so large are the norm of the weights and the square of that of the root over outputs before the row, and
     # so much do they grow by it; and the norm of the root over inputs.
-    double farthest, spread, way, widening, input_norm
+    double farthest, root_square, way, widening, input_norm
     # Inputs that were idle before the block, those in the product; and z'A z of a row's idle inputs by the prior, and
     # of those of them that have joined the product.
     double n_idle, n_inner, idle_scale, new_scale

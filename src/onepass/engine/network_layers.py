@@ -50,7 +50,7 @@ _PLAN_FIELDS = 13  # of the struct Plan
 _LEAST_SHARE = cython.declare(cython.double, 1e-9)
 _WORTH_BLAS = cython.declare(cython.Py_ssize_t, 30_000)  # multiplications, for which a call pays
 _LEAST_LEFT = cython.declare(cython.double, 1e-12)  # of a variance, in one direction, by one row
-# Standard deviations of what was believed, beyond which a row can't move a network with hidden layers: that far it is
+# Standard deviations of the belief, beyond which a row can't move a network with hidden layers: that far it is
 # not linear, and steps that take it for linear may grow from row to row without bound.
 FARTHEST = 5.0
 _FARTHEST = cython.declare(cython.double, FARTHEST)
@@ -67,7 +67,7 @@ class LayerForm:
     ----------
     is_kronecker : whether its covariance is ``B ⊗ A``, or else full
     n_in : numbers that enter it
-    rows, cols : of its matrix of weights, the bias last
+    rows, cols : of its matrix of weights, the bias first
     patches : for every position the inputs that its weights see, ``(positions, cols - 1)``
     pools : for every pre-activation the output that it is averaged into, or -1
     pool_size : how many make one average
@@ -96,7 +96,7 @@ class LayerForm:
 
 
 class LayerShape:
-    """Where the numbers of each layer stand in the mean, in the roots and in the memory of a block of rows."""
+    """The positions of each layer's numbers in the mean, in the roots and in the memory of a block of rows."""
 
     def __init__(self, forms):
         self.table, self.n_layers, self.n_outputs = forms, len(forms), forms[len(forms) - 1].n_out
@@ -169,29 +169,31 @@ class _FirstArrays(_Arrays):
         self.moves = _matrix(memory, layer.moves, BLOCK, layer.rows)
         self.pre_mean = _matrix(memory, layer.pre_mean, BLOCK, layer.rows)
         self.output_root = _matrix(values, layer.output_root, layer.rows, layer.rows)
-        self.idle = values[layer.idle : layer.idle + layer.cols]
+        # Those of the inputs, without the bias.
+        self.input_part = self.root[1:, 1:]
+        self.idle = values[layer.idle + 1 : layer.idle + layer.cols]
         self.prior_outputs = values[layer.prior_outputs : layer.prior_outputs + layer.rows]
 
     def new_inputs(self, rows):
         """Which inputs are new in which of the rows ``(n, d)``."""
-        return (rows != 0.0) & (self.idle[: rows.shape[1]] > 0.0)
+        return (rows != 0.0) & (self.idle > 0.0)
 
     def release(self, inputs):
-        """Let inputs join the product; `settle` follows when the first row with them was learned, or was refused."""
-        release(inputs, self.root, self.output_root, self.idle, self.prior_outputs)
+        """Let inputs join the product; call `end_release` once the first row with them was learned or refused."""
+        release(inputs, self.input_part, self.output_root, self.idle, self.prior_outputs)
 
-    def settle(self, inputs, is_learned):
+    def end_release(self, inputs, is_learned):
         """Forget that inputs were idle, or that they were released."""
         if is_learned:
             self.idle[inputs] = 0.0
         else:
-            self.root[inputs, inputs] = 0.0
+            self.input_part[inputs, inputs] = 0.0
 
     def look_ahead(self, rows):
         """The products of all rows of a block with the layer's numbers as they are before the block."""
         count = len(rows)
         z = np.ones((count, rows.shape[1] + 1), dtype=self.root.dtype)
-        z[:, :-1] = rows
+        z[:, 1:] = rows
         np.matmul(z, self.root, out=self.seen[:count])
         np.matmul(z, self.weights.T, out=self.pre_mean[:count])
 
@@ -229,6 +231,9 @@ class _Block:
         self.shape, self.mean, self.values = shape, mean, values
         self.memory, self.small = np.zeros(shape.n_memory, dtype=mean.dtype), np.zeros(shape.n_small)
         self.match = VectorMatch(shape.n_outputs)
+        number: cython.Py_ssize_t
+        for number in range(shape.n_layers):
+            self.memory[shape.layer[number].z] = 1.0
         kronecker = [number for number, form in enumerate(shape.table) if form.is_kronecker]
         numbers = (mean, values, self.memory)
         self.arrays = [(_Arrays if number else _FirstArrays)(shape.layer[number], *numbers) for number in kronecker]
@@ -311,11 +316,11 @@ class OpenBlock(_Block):
             if self.n_learned == BLOCK or new.size:
                 self._finish()
             if new.size:
-                self.first.settle(new, learned)
+                self.first.end_release(new, learned)
         return learned
 
     def close(self):
-        """Give the belief all that its rows have told."""
+        """Update the belief with all that its rows said."""
         with self.lock:
             self._finish()
 
@@ -351,7 +356,7 @@ def learn_layers(work: TrainingPass, shape: LayerShape, rule: NetworkRule, noise
         learned = learn_block(work, done, count, shape, rule, noise, *numbers)
         block.move_belief(learned)
         if new.size:
-            block.first.settle(new, learned)
+            block.first.end_release(new, learned)
         done += learned
         if learned < count or (work.is_first and noise.trust.is_alarmed()):
             break
@@ -393,7 +398,7 @@ def fill_bounds(shape: LayerShape, mean: Real[::1], values: Real[::1], small: cy
         weights = cython.address(mean[layer.weights])
         root = cython.address(values[layer.output_root])
         plan.farthest = sqrt(_dot(layer.rows * layer.cols, weights, weights))
-        plan.spread = _dot(layer.width * layer.width, root, root)
+        plan.root_square = _dot(layer.width * layer.width, root, root)
         plan.input_norm = 1.0
         plan.n_idle = 0.0
         plan.n_inner = layer.cols
@@ -517,8 +522,7 @@ def _enter(layer, mean, values, x, t, memory):
     cols = layer.cols
     z = memory + layer.z
     for i in range(cols - 1):
-        z[i] = x[i]
-    z[cols - 1] = 1.0
+        z[1 + i] = x[i]
     multiply(1, cols, cols, z, cols, values + layer.input_root, cols, 0.0, memory + layer.seen + t * cols)
     pre_mean = memory + layer.pre_mean + t * layer.rows
     multiply_transposed(layer.rows, cols, 1, mean + layer.weights, z, pre_mean)
@@ -579,10 +583,9 @@ def _forward(shape, activation, mean, values, x, t, memory, small):
     scales = small + shape.n_outputs + shape.n_outputs * shape.n_outputs
     first = cython.address(shape.layer[0])
     for i in range(first.n_in):
-        memory[first.z + i] = x[i]
+        memory[first.z + 1 + i] = x[i]
     for number in range(shape.n_layers):
         layer = cython.address(shape.layer[number])
-        memory[layer.z + layer.n_in] = 1.0
         if layer.is_kronecker:
             plan = _plan_of(shape, number, small)
             scales[number] = _forward_kronecker(layer, number == 0, mean, values, t, memory, plan)
@@ -597,7 +600,9 @@ def _forward(shape, activation, mean, values, x, t, memory, small):
                 outputs[i] = pre_mean[i]
         else:
             after = cython.address(shape.layer[number + 1])
-            _activate(layer, shape.pool_index, activation, pre_mean, memory, memory + after.z, memory + after.z_var)
+            z = memory + after.z + 1
+            z_var = memory + after.z_var + 1
+            _activate(layer, shape.pool_index, activation, pre_mean, memory, z, z_var)
 
 
 def _forward_kronecker(layer, is_first, mean, values, t, memory, plan):
@@ -615,7 +620,7 @@ def _forward_kronecker(layer, is_first, mean, values, t, memory, plan):
     own = memory + layer.own
     part: cython.double
     s: cython.double
-    spread: cython.double
+    input_square: cython.double
     if not is_first:
         multiply(1, cols, cols, z, cols, values + layer.input_root, cols, 0.0, f)
     for j in range(t):
@@ -629,21 +634,21 @@ def _forward_kronecker(layer, is_first, mean, values, t, memory, plan):
     plan.new_scale = 0.0
     if is_first:
         if plan.n_idle > 0.0:
-            for i in range(cols - 1):
+            for i in range(1, cols):
                 if values[layer.idle + i] > 0.0:
                     plan.idle_scale += values[layer.idle + i] * z[i] * z[i]
                     plan.new_scale += f[i] * f[i]
         for u in range(rows):
             pre_var[u] = (s - plan.new_scale) * own[u] + plan.idle_scale * values[layer.prior_outputs + u]
         return s
-    spread = s
-    for i in range(cols - 1):
-        spread += z_var[i] * memory[layer.own_input + i]
+    input_square = s
+    for i in range(1, cols):
+        input_square += z_var[i] * memory[layer.own_input + i]
     for u in range(rows):
         weights = mean + layer.weights + u * cols
-        total = weights[cols - 1] * z[cols - 1]
-        var = own[u] * spread
-        for i in range(cols - 1):
+        total = weights[0] * z[0]
+        var = own[u] * input_square
+        for i in range(1, cols):
             total += weights[i] * z[i]
             var += weights[i] * weights[i] * z_var[i]
         pre_mean[u] = total
@@ -666,12 +671,12 @@ def _forward_full(layer, patch_index, is_certain, mean, memory):
         index = patch_index + layer.patches + position * (cols - 1)
         patch = memory + layer.patch + position * cols
         patch_var = memory + layer.patch_var + position * cols
-        for i in range(cols - 1):
-            patch[i] = memory[layer.z + index[i]]
+        patch[0] = 1.0
+        for i in range(1, cols):
+            patch[i] = memory[layer.z + 1 + index[i - 1]]
             patch_var[i] = 0.0
             if not is_certain:
-                patch_var[i] = memory[layer.z_var + index[i]]
-        patch[cols - 1] = 1.0
+                patch_var[i] = memory[layer.z_var + 1 + index[i - 1]]
         j = 0
         for i in range(cols):
             for u in range(i + 1):
@@ -684,7 +689,7 @@ def _forward_full(layer, patch_index, is_certain, mean, memory):
             total = _dot(cols, weights, patch)
             var = _dot(n_pairs, memory + layer.own + u * n_pairs, pairs)
             if not is_certain:
-                for i in range(cols - 1):
+                for i in range(1, cols):
                     var += weights[i] * weights[i] * patch_var[i]
             memory[layer.pre_mean + position * layer.rows + u] = total
             memory[layer.pre_var + position * layer.rows + u] = var
@@ -745,7 +750,7 @@ def _through_weights(layer, patch_index, n_outputs, mean, memory):
     cols = layer.cols
     entering = memory + layer.entering
     if layer.positions == 1 and cols - 1 == layer.n_in:
-        weights = mean + layer.weights
+        weights = mean + layer.weights + 1
         multiply(n_outputs, layer.rows, cols - 1, memory + layer.jacobian, layer.rows, weights, cols, 0.0, entering)
         return
     for i in range(n_outputs * layer.n_in):
@@ -755,7 +760,7 @@ def _through_weights(layer, patch_index, n_outputs, mean, memory):
             index = patch_index + layer.patches + position * (cols - 1)
             slopes = memory + layer.jacobian + k * layer.units + position * layer.rows
             for u in range(layer.rows):
-                weights = mean + layer.weights + u * cols
+                weights = mean + layer.weights + u * cols + 1
                 slope = slopes[u]
                 for i in range(cols - 1):
                     entering[k * layer.n_in + index[i]] += slope * weights[i]
@@ -816,7 +821,7 @@ def _fill_weight_jacobian(layer, n_outputs, memory):
 
 
 def _limit_step(n, cov, match):
-    """Shorten a step that leads farther from what was believed than the network is linear."""
+    """Shorten a step that leads farther from the belief's mean than the network is linear."""
     k: cython.Py_ssize_t
     m: cython.Py_ssize_t
     length = 0.0
@@ -831,9 +836,9 @@ def _limit_step(n, cov, match):
 def _information_root(n, information, cov, left, root):
     """A root ``R`` of the information ``M = R Σ R'``, ``(n, rank)`` in rows of ``n``, and the signs ``Σ`` after it.
 
-    Returns its rank: directions of which the row explains little beside the first are left out. A row may make some
-    direction less certain, as where it says that the noise is larger, or as one that is distrusted by half may: then
-    ``Σ`` has signs below 0, which stand first.
+    Returns its rank: directions of which the row explains little compared with the first are left out. A row may make
+    some direction less certain, as where it says that the noise is larger, or as one that is distrusted by half may:
+    then ``Σ`` has signs below 0, which come first.
     """
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
@@ -932,11 +937,11 @@ def _plan_step(layer, is_first, n_outputs, rank, root, score, t, values, memory,
     for k in range(rank):
         explained += signs[k] * squares[k * rank + k] / n_outer
     if layer.is_kronecker and explained * scale > 1.0 - _LEAST_LEFT:
-        # By rounding. All of H is lowered alike, as the stretch is a difference that c and H have to agree in.
-        lowered = (1.0 - _LEAST_LEFT) / (explained * scale)
-        explained *= lowered
+        # By rounding. All of H is shrinkage alike, as the stretch is a difference that c and H have to agree in.
+        shrinkage = (1.0 - _LEAST_LEFT) / (explained * scale)
+        explained *= shrinkage
         for k in range(rank * rank):
-            squares[k] *= lowered
+            squares[k] *= shrinkage
     informative = _share_of_outputs(rank, share, squares, signs, factor, mixed)
     stretch = 1.0
     if layer.is_kronecker:
@@ -955,7 +960,7 @@ def _plan_step(layer, is_first, n_outputs, rank, root, score, t, values, memory,
         plan.way += _way_of_new_inputs(layer, n_outputs, score, values, memory)
     largest = _LARGEST_DOUBLE if Real is cython.double else _LARGEST_SINGLE
     # What is not a number is not below either.
-    return plan.farthest + plan.way < largest and plan.spread + plan.widening < largest
+    return plan.farthest + plan.way < largest and plan.root_square + plan.widening < largest
 
 
 def _take_step(layer, is_first, rank, signs, t, mean, values, memory, plan):
@@ -963,7 +968,7 @@ def _take_step(layer, is_first, rank, signs, t, mean, values, memory, plan):
     i: cython.Py_ssize_t
     moves = _moves(layer, is_first, t, memory)
     plan.farthest += plan.way
-    plan.spread += plan.widening
+    plan.root_square += plan.widening
     _move_root(layer, rank, signs, values, memory, plan)
     if not layer.is_kronecker:
         for i in range(layer.width):
@@ -981,7 +986,7 @@ def _share_of_outputs(rank, share, squares, signs, factor, mixed):
     """From ``H = X'X`` the ``Y`` with ``(I - X Y X')(I - X Y X')' = I - b X Σ X'``, and ``tr((Σ - b H)⁻¹ H)``.
 
     With ``C Σ C' = Σ - b H``, lower triangular and with the signs ``Σ`` on its diagonal, it is ``b (Σ + C)⁻¹``. There
-    is such a factor, as the signs below 0 stand first.
+    is such a factor, as the signs below 0 come first.
     """
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
@@ -1026,7 +1031,7 @@ def _gather(layer, rank, signs, mixed, moves, values, memory, plan):
     k: cython.Py_ssize_t
     m: cython.Py_ssize_t
     width = layer.width
-    gathered = memory + layer.gathered  # Q X, and Q E'score as its last column, which stands behind the columns of X
+    gathered = memory + layer.gathered  # Q X, and Q E'score as its last column, which follows the columns of X
     turned = memory + layer.turned_back  # -√t Q X Y
     columns = rank + 1
     total: cython.double
@@ -1047,7 +1052,7 @@ def _gather(layer, rank, signs, mixed, moves, values, memory, plan):
             widening += fabs(turned[i * rank + k])
     # By Cauchy and Schwarz the gain A z is no longer than √(tr(A) z'A z).
     plan.way = sqrt(length) * (plan.input_norm * sqrt(plan.scale) if layer.is_kronecker else 1.0)
-    plan.widening = (plan.stretch - 1.0) * plan.spread + plan.stretch * widening
+    plan.widening = (plan.stretch - 1.0) * plan.root_square + plan.stretch * widening
 
 
 def _signed_square(rank, signs, row):
@@ -1130,7 +1135,7 @@ def _way_of_new_inputs(layer, n_outputs, score, values, memory):
     over_inputs: cython.double = 0.0
     for u in range(layer.rows):
         over_units += _prior_move(layer, u, n_outputs, score, values, memory) ** 2
-    for i in range(layer.cols - 1):
+    for i in range(1, layer.cols):
         over_inputs += (values[layer.idle + i] * memory[layer.z + i]) ** 2
     return sqrt(over_units * over_inputs)
 
@@ -1143,7 +1148,7 @@ def _move_new_inputs(layer, n_outputs, score, t, mean, values, memory):
     moves = _moves(layer, True, t, memory)
     for u in range(layer.rows):
         slope = _prior_move(layer, u, n_outputs, score, values, memory)
-        for i in range(cols - 1):
+        for i in range(1, cols):
             idle = values[layer.idle + i]
             if idle > 0.0 and memory[layer.z + i] != 0.0:
                 own = values[layer.input_root + i * cols + i]
@@ -1216,9 +1221,9 @@ def _gemm(transposed, rows, cols, inner, first, first_stride, second, second_str
             cython.address(n),
             cython.address(k),
             cython.address(one),
-            first,
+            cython.cast(cython.p_double, first),  # BLAS takes no const
             cython.address(lda),
-            second,
+            cython.cast(cython.p_double, second),
             cython.address(ldb),
             cython.address(beta),
             product,
@@ -1232,9 +1237,9 @@ def _gemm(transposed, rows, cols, inner, first, first_stride, second, second_str
             cython.address(n),
             cython.address(k),
             cython.address(one),
-            first,
+            cython.cast(cython.p_float, first),  # BLAS takes no const
             cython.address(lda),
-            second,
+            cython.cast(cython.p_float, second),
             cython.address(ldb),
             cython.address(beta),
             product,

@@ -94,7 +94,7 @@ def _look(shape, activation, x, mean, variance, cov_root, used, signals, space):
     """Send a row through the network and the derivatives back: the outputs and their covariance."""
     k: cython.Py_ssize_t
     for k in range(shape.width[0]):
-        signals.inputs[k] = x[k]
+        signals.inputs[1 + k] = x[k]
     _forward(shape, activation, mean, variance, cov_root, used, signals, space)
     backward(shape, mean, signals)
     _project(shape, used, signals, space)
@@ -161,8 +161,6 @@ def _forward(shape, activation, mean, variance, cov_root, used, signals, space):
         n_in = shape.width[layer] + 1
         z = signals.layer_inputs(layer)
         z_var = signals.input_var + layer * signals.widest
-        z[n_in - 1] = 1.0
-        z_var[n_in - 1] = 0.0
         is_deep = _is_deep(shape, layer)
         for u in range(shape.width[layer + 1]):
             begin = shape.start[layer] + u * n_in
@@ -182,12 +180,12 @@ def _forward(shape, activation, mean, variance, cov_root, used, signals, space):
                 continue
             var = max(own - _dot(used, seen, seen), 0.0)
             if is_deep:
-                for i in range(n_in - 1):
+                for i in range(1, n_in):
                     weight: cython.double = weights[i]
                     var += (weight * weight + space.variances[begin + i]) * z_var[i]
             z_mean, z_variance, derivative = activation.at(pre_mean, var)
-            z[signals.widest + u] = z_mean
-            z_var[signals.widest + u] = z_variance
+            z[signals.widest + 1 + u] = z_mean
+            z_var[signals.widest + 1 + u] = z_variance
             signals.expected_derivative[layer * signals.widest + u] = derivative
     if shape.n_layers > 1:
         _add_correlations(shape, cov_root, used, signals, space)
@@ -202,7 +200,7 @@ def _add_correlations(shape, cov_root, used, signals, space):
     derivative = signals.expected_derivative + (last - 1) * signals.widest
     hidden = space.units + (shape.n_units - shape.n_outputs - shape.width[last]) * space.capacity
     for k in range(shape.n_outputs):
-        outgoing = cov_root + (shape.start[last] + k * n_in) * space.capacity
+        outgoing = cov_root + (shape.start[last] + k * n_in + 1) * space.capacity
         for h in range(n_in - 1):
             if derivative[h] != 0.0:
                 seen = hidden + h * space.capacity
@@ -321,12 +319,12 @@ def _step(shape, score, rank, used, mean, variance, precision_root, cov_root, si
                 mean[at] += moved
                 for r in range(rank):
                     column = 0.0
-                    told = 0.0
+                    precision = 0.0
                     for k in range(n):
                         column += space.root[k * n + r] * gain[k]
-                        told += space.precision_root[k * n + r] * slope[k]
+                        precision += space.precision_root[k * n + r] * slope[k]
                     row[used + r] = column
-                    precision_root[(used + r) * shape.size + at] = told * z[i]
+                    precision_root[(used + r) * shape.size + at] = precision * z[i]
                     if is_deep:
                         space.variances[at] = max(space.variances[at] - row[used + r] * row[used + r], 0.0)
 

@@ -5,7 +5,7 @@ import numpy as np
 
 
 class NetworkShape:
-    """Where the weights of each layer stand in one long vector.
+    """The position of each layer's weights in one long vector.
 
     Parameters
     ----------
@@ -25,9 +25,9 @@ class NetworkShape:
 
 
 class BlockShape(NetworkShape):
-    """Where the weights stand and their covariance, which is cut into blocks.
+    """The positions of the weights and of their covariance, which is cut into blocks.
 
-    Weights stand neuron after neuron with the bias last; of each block the lower triangle counts, row after row.
+    Weights come neuron after neuron with the bias first; of each block the lower triangle counts, row after row.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class TrainingPass:
     order : of the rows
     densities : receives the log density of each target, (n,)
     trust : receives how far each row was distrusted, and the log odds of a jump after it, (2, n)
-    record : receives what each row was predicted from, (n, 6, K), see `VectorLikelihood.describe`, or None
+    record : receives what each row was predicted from, (n, 7, K), see `vector_matches.OutputRecord`, or None
     is_first : whether these rows are new; then learning stops after a row that raises an alarm, see `outliers`
     noise_gain, noise_bound : of the noise's learning, see `onepass.engine.vector_matches.VectorLikelihood.learn_noise`
     weights : of the rows, (n,), above 0; or None where they are all 1
@@ -100,7 +100,7 @@ class TrainingPass:
         self.densities, self.trust, self.is_first = densities, trust, is_first
         self.order = np.ascontiguousarray(order, dtype=np.intp)
         self.keeps_record = record is not None
-        self.record = np.empty((0, 6, 1)) if record is None else record
+        self.record = np.empty((0, 7, 1)) if record is None else record
         self.noise_gain, self.noise_bound = noise_gain, noise_bound
         self.weights = weights
 
@@ -139,20 +139,23 @@ class Sites:
 class Signals:
     """The intermediate results of a row in a network, forward and backward, and the memory for them.
 
-    ``inputs`` and ``input_var`` are mean and variance of what enters each layer, a constant 1 last;
+    ``inputs`` and ``input_var`` are mean and variance of what enters each layer, a constant 1 first;
     ``expected_derivative`` is ``A = E[f'(a)]`` of each layer's units; ``output_jacobian`` is ``D``, the expected
     derivative of the outputs in each layer's pre-activations; ``mean`` that of the outputs.
     """
 
     def __init__(self, shape: NetworkShape):
         self.n_layers, self.n_outputs, self.widest = shape.n_layers, shape.n_outputs, shape.widest
-        layers = self.n_layers * self.widest
+        layer: cython.Py_ssize_t
+        layers: cython.Py_ssize_t = self.n_layers * self.widest
         self.memory = np.zeros(layers * (3 + self.n_outputs) + self.n_outputs)
         view: cython.double[::1] = self.memory
         start = cython.address(view[0])
         self.inputs, self.input_var, self.expected_derivative = start, start + layers, start + 2 * layers
         self.output_jacobian = start + 3 * layers
         self.mean = self.output_jacobian + self.n_outputs * layers
+        for layer in range(self.n_layers):
+            self.layer_inputs(layer)[0] = 1.0
 
     def layer_inputs(self, layer):
         """``z``: what enters a layer, ``(n_in + 1,)``."""

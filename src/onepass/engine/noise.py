@@ -25,11 +25,11 @@ m0)``. A few steps of Lanczos's method from ``r`` are enough, see `Response`; on
 import cython
 import numpy as np
 from cython.cimports.libc.math import INFINITY, exp, log, sqrt
+from cython.cimports.onepass.engine.special import LOG_2PI
 
 __all__ = ["NOISE_FLOOR"]
 
 NOISE_FLOOR = 1e-12
-_LOG_2PI = cython.declare(cython.double, 1.8378770664093453)
 _LOWEST = cython.declare(cython.double, float(np.log(NOISE_FLOOR)))
 _HIGHEST = cython.declare(cython.double, 600.0)
 _MOST_STAGES = cython.declare(cython.Py_ssize_t, 8)
@@ -128,6 +128,9 @@ def marginal_noise(all_rows, reference, left, weight, log_start, start_weight, g
     mean = guess
     var = 0.0
     log_total = 0.0
+    step = 0.0
+    for i in range(N_NODES):
+        share[i] = 0.0
     for _ in range(_MOST_STAGES):
         if not low < high:
             low = _LOWEST
@@ -146,7 +149,7 @@ def marginal_noise(all_rows, reference, left, weight, log_start, start_weight, g
             squares = max(left + (noise - reference) * change[i], noise * least[i])
             gap = log_noise - log_start
             share[i] = -0.5 * (
-                weight * (_LOG_2PI + log_noise) + volume[i] + squares / noise + gap * gap * start_precision
+                weight * (LOG_2PI + log_noise) + volume[i] + squares / noise + gap * gap * start_precision
             )
             if share[i] > top:
                 top = share[i]
@@ -203,7 +206,8 @@ def _matching_reference(all_rows, low, step, share, volume, mean):
     target = volume[0] - informed * log(typical)
     for i in range(1, N_NODES):
         if volume[i] <= target:
-            return low + step * (i - (target - volume[i]) / max(volume[i - 1] - volume[i], 1e-300))
+            # Where rows hardly inform any direction, the difference of two volumes is rounding.
+            return low + step * (i - min((target - volume[i]) / max(volume[i - 1] - volume[i], 1e-300), 1.0))
     return mean
 
 

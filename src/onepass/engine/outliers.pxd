@@ -23,16 +23,16 @@ cdef double far_log_density(double error, double var) noexcept nogil
 @cython.final
 cdef class Trust:
     cdef readonly bint active
-    cdef readonly double distrust, rows, suspicion, calm, recent_share, scale_shift, n_far, far_square
+    cdef readonly double distrust, rows, suspicion, rows_since_alarm, recent_share, scale_shift, n_far, far_square
     cdef public bint learns_scale  # whether the scale of the weights is learned with the share of wrong labels
     cdef double counts[6]
     cdef double last[6]
     cdef double square, share_information, cross_information, scale_information, prior_information, last_information
     cdef Coupling coupling
-    cdef bint blank, has_coupling
+    cdef bint uninformative, has_coupling
     cdef double weight(self) noexcept nogil
     cdef double outlier_share(self) noexcept nogil
-    cdef void note(self, const double* shares, bint blank, double square) noexcept nogil
+    cdef void note(self, const double* shares, bint uninformative, double square) noexcept nogil
     cdef void note_coupling(self, Coupling coupling) noexcept nogil
     cdef bint judges(self) noexcept nogil
     cdef bint is_far(self, double error, double var, double largest) noexcept nogil
@@ -41,6 +41,7 @@ cdef class Trust:
     cdef void count_far(self) noexcept nogil
     cdef double largest_square(self, double largest, double square, double var) noexcept nogil
     cdef void learn(self) noexcept nogil
+    cdef void count_copy(self) noexcept nogil
     cdef void watch(self) noexcept nogil
     cdef void count(self) noexcept nogil
     cdef bint remove_counts(self, const double* site) noexcept nogil
@@ -58,7 +59,7 @@ cdef class Trust:
     cpdef bint has_jumped(self) noexcept nogil
     cpdef bint is_alarmed(self) noexcept nogil
     cpdef bint starts_over(self) noexcept nogil
-    cpdef void calm_down(self) noexcept nogil
+    cpdef void reset_after_jump(self) noexcept nogil
     cpdef void assign(self, Trust other) noexcept nogil
     cdef void read(self, const double* numbers) noexcept nogil
     cdef void write(self, double* numbers) noexcept nogil

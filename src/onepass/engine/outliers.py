@@ -9,7 +9,8 @@ which way it came about counts as less than one row, and the shares stay free to
 
 The share of wrong labels and the scale of the weights are confounded: labels of small weights are uncertain, and so are
 labels that are often wrong. The two are learned together, as a Gaussian pair with the Fisher information of each row:
-when the share moves, the *scale* of the weights moves with it, by what the rows so far say about the pair.
+when the share moves, the *scale* of the weights moves with it, by what the rows so far say about the pair. Where the
+past fades, past rows say nothing about the scale as it is now, and the share is learned on its own.
 
 Single rows are ignored in this way, but a jump of the truth would be ignored too, for ever. So `Trust` watches how fast
 distrusted rows come (Page's cumulative sum test), compared with their share among the last rows: soon after a jump it
@@ -27,17 +28,21 @@ in succession are set aside, they are no accident: the targets have changed, and
 import cython
 import numpy as np
 from cython.cimports.libc.math import INFINITY, exp, fabs, log, log1p, sqrt
+from cython.cimports.onepass.engine.special import LOG_2PI
 from scipy.special import expit
 
 # Times the noise variance: the components of targets that are not trusted, and how an outlier's share is divided.
 SCALES = (10.0, 1e2, 1e4, 1e6, 1e8)
 _DIVISION = (0.4, 0.2, 0.2, 0.1, 0.1)
 TRUST_SIZE, GUARD_SIZE = N_TRUST, N_GUARD  # numbers of a `Trust`, and of one that expects no outliers
-TRUST_CALM, TRUST_SIGNED = 11, (7, 14)  # which of them counts the rows since an alarm, and which may be negative
+TRUST_SINCE_ALARM, TRUST_SIGNED = 11, (7, 14)  # which of them counts the rows since an alarm, and which may be negative
 FAR = 30.0  # predicted standard deviations beyond which a number is set aside
 # Of these, how many count rows by the way in which they came about, and how many, with those, add up over rows.
 TRUST_WAYS, TRUST_COUNTS = N_WAYS, N_COUNTS
 _START_WEIGHT = cython.declare(cython.double, 20.0)  # rows that the shares count as before the first
+# The same for the numbers of perceptrons: with less, some hundred clean rows leave so small a
+# share that, among several rates of drift, one spike passes for a movement.
+_FIRM_START_WEIGHT = 100.0
 _LEAST_LEFT = cython.declare(cython.double, 1e-6)  # share of a count that must be left when a row's is removed
 _LEAST_COUNT = 1e-3  # rows that a way counts as if what several models have added up to is less than none
 _LIMIT = cython.declare(cython.double, 10.5)  # log odds of a jump that raise the alarm
@@ -46,7 +51,7 @@ _SUSPECTED = cython.declare(cython.double, 4.0)  # those that more than one dist
 _AFTER_ALARM = cython.declare(cython.double, 5.0)
 # Share of rows that are still trusted after a jump of the truth: of numbers, and of labels, classes and counts.
 _TRUSTED_AFTER_JUMP = cython.declare(cython.double, 0.1)
-_TRUSTED_BLANK_AFTER_JUMP = cython.declare(cython.double, 0.5)
+_TRUSTED_UNINFORMATIVE_AFTER_JUMP = cython.declare(cython.double, 0.5)
 _LEAST_SHARE = cython.declare(cython.double, 0.02)  # that is expected of rows not to be trusted, however few there were
 # The most that is expected of them: if most numbers are not trusted, then it is the model that is wrong.
 _MOST_SHARE = cython.declare(cython.double, 0.5)
@@ -71,7 +76,6 @@ _FAR = cython.declare(cython.double, FAR)
 _FAR_LATELY = cython.declare(cython.double, 10.0)  # times the largest error so far, which a far one exceeds as well
 _FIRST_JUDGED = cython.declare(cython.double, 30.0)  # rows before it is known what is far
 _MOST_IN_A_ROW = cython.declare(cython.double, 12.0)  # rows that are set aside before the model starts over
-_LOG_2PI = cython.declare(cython.double, 1.8378770664093453)
 NOISE_SCALES = cython.declare(cython.double[5])
 for _i, _scale in enumerate(SCALES):
     NOISE_SCALES[_i] = _scale
@@ -81,14 +85,14 @@ def log_rarity(log_scale):
     """Minus the log of how rare the widest noise is if it is larger than the largest of the scales.
 
     So that one target, however far off, weighs no model against another, that noise grows with the target's square. Its
-    density would then fall as ``1/|y|``, of which there is no integral; with this it has one.
+    density would then fall as ``1/|y|``, which has no integral; with this factor it has one.
     """
     return 2.0 * log1p(max(log_scale - log(NOISE_SCALES[N_WIDE - 1]), 0.0))
 
 
 def far_log_density(error, var):
     """Log density of a number that is set aside: as at the limit, and from there with the distance squared."""
-    return -0.5 * (_LOG_2PI + log(var) + _FAR * _FAR) - 2.0 * log(fabs(error) / sqrt(var) / _FAR)
+    return -0.5 * (LOG_2PI + log(var) + _FAR * _FAR) - 2.0 * log(fabs(error) / sqrt(var) / _FAR)
 
 
 def jump_probability(suspicion):
@@ -97,7 +101,7 @@ def jump_probability(suspicion):
 
 
 class Trust:
-    """How many rows were trusted, and how many by which way of not being so.
+    """Counts of trusted rows, and of those not trusted by the kind of doubt.
 
     Parameters
     ----------
@@ -109,7 +113,7 @@ class Trust:
     distrust : probability that the last row was not to be trusted
     rows : rows that were counted
     suspicion : log odds of a jump that the last rows have added to those before any
-    calm : rows since the last alarm
+    rows_since_alarm : rows since the last alarm
     recent_share : share of the last rows that were not trusted
     scale_shift : by how much the log scale of the weights is still to be moved
     n_far : rows that were set aside
@@ -119,7 +123,7 @@ class Trust:
     def __init__(self, numbers=()):
         given = np.array(numbers, dtype=np.float64)
         self.active = given.size == N_TRUST
-        self.distrust, self.blank = 0.0, False
+        self.distrust, self.uninformative = 0.0, False
         self.n_far, self.far_square, self.square = 0.0, 0.0, 0.0
         self.learns_scale, self.has_coupling = True, False
         i: cython.Py_ssize_t
@@ -130,12 +134,12 @@ class Trust:
         self.read(cython.address(view[0]))
 
     @staticmethod
-    def start(outliers):
-        """Before the first row, if this share of rows is not to be trusted."""
+    def start(outliers, firm=False):
+        """Before the first row, if this share of rows is not to be trusted; a ``firm`` one changes more slowly."""
         if outliers == 0.0:
             return Trust()
         shares = np.array([1.0 - outliers, *(outliers * np.array(_DIVISION))])
-        return Trust.after(_START_WEIGHT * shares)
+        return Trust.after((_FIRM_START_WEIGHT if firm else _START_WEIGHT) * shares)
 
     @staticmethod
     def after(counts):
@@ -175,7 +179,7 @@ class Trust:
             distrusted += self.counts[i]
         return distrusted / self.weight()
 
-    def note(self, shares, blank, square):
+    def note(self, shares, uninformative, square):
         """Keep how probable each way is for a row, whether one that is not trusted says nothing, and a squared error.
 
         The error is that of a number, of which one that is not trusted has more noise.
@@ -184,7 +188,7 @@ class Trust:
         for i in range(N_WAYS):
             self.last[i] = shares[i]
         self.distrust = 1.0 - shares[0]
-        self.blank = blank
+        self.uninformative = uninformative
         self.square = square
         self.has_coupling = False
 
@@ -195,7 +199,7 @@ class Trust:
 
     def judges(self):
         """Whether it is known by now what is far, where no outliers are expected."""
-        return not self.active and self.calm >= _FIRST_JUDGED
+        return not self.active and self.rows_since_alarm >= _FIRST_JUDGED
 
     def is_far(self, error, var, largest):
         """Whether a number is set aside; ``largest`` is the square of the largest error before.
@@ -229,6 +233,10 @@ class Trust:
             self.count_far()
             return
         self.watch()
+        self.count_copy()
+
+    def count_copy(self):
+        """Count what was noted of a row, or of one more copy of it, for the shares alone."""
         if self.has_coupling and self.learns_scale:
             self.count_with_scale()
         else:
@@ -241,10 +249,10 @@ class Trust:
         jump, as long as most rows are still trusted.
         """
         share = self.outlier_share()
-        if not self.blank:
+        if not self.uninformative:
             share = max(share, self.recent_share)
         share = min(max(share, _LEAST_SHARE), _MOST_SHARE)
-        trusted = _TRUSTED_BLANK_AFTER_JUMP if self.blank else _TRUSTED_AFTER_JUMP
+        trusted = _TRUSTED_UNINFORMATIVE_AFTER_JUMP if self.uninformative else _TRUSTED_AFTER_JUMP
         ratio = self.last[0] * trusted / (1.0 - share) + self.distrust * (1.0 - trusted) / share
         if self.distrust > 0.5 and self.square > 0.0:
             last = log(self.square)
@@ -253,9 +261,9 @@ class Trust:
         self.suspicion = max(self.suspicion + log(ratio), 0.0)
         rows = min(max(0.1 * self.weight(), _LEAST_RECENT), _MOST_RECENT)
         self.recent_share += (self.distrust - self.recent_share) / rows
-        self.calm += 1.0
+        self.rows_since_alarm += 1.0
         self.rows += 1.0
-        if self.blank and min(self.calm, self.rows) < _PATIENCE:
+        if self.uninformative and min(self.rows_since_alarm, self.rows) < _PATIENCE:
             self.suspicion = 0.0
 
     def count(self):
@@ -381,7 +389,7 @@ class Trust:
             self.n_far += 1.0
         else:
             self.suspicion = max(self.suspicion - (1.0 + 1e-9) * _LIMIT / _MOST_IN_A_ROW, 0.0)
-            self.calm = min(self.calm + 1.0, _FIRST_JUDGED)
+            self.rows_since_alarm = min(self.rows_since_alarm + 1.0, _FIRST_JUDGED)
 
     def has_jumped(self):
         """Whether the truth has jumped, by what is known so far."""
@@ -397,12 +405,12 @@ class Trust:
         That is so if there was another alarm shortly before, or where no outliers are expected: the new targets are
         beyond the reach of the prior, or the noise has changed.
         """
-        return not self.active or (self.calm < SOON and self.far_square > 0.0)
+        return not self.active or (self.rows_since_alarm < SOON and self.far_square > 0.0)
 
-    def calm_down(self):
+    def reset_after_jump(self):
         """Begin anew after a jump."""
         self.suspicion = 0.0 if self.starts_over() else _AFTER_ALARM
-        self.calm = 0.0
+        self.rows_since_alarm = 0.0
         if self.active:
             self.recent_share = self.outlier_share()
             self.share_information = 0.0
@@ -445,7 +453,7 @@ class Trust:
         if not self.active:
             self.n_far = numbers[0]
             self.suspicion = numbers[1]
-            self.calm = numbers[2]
+            self.rows_since_alarm = numbers[2]
             self.far_square = numbers[3]
             return
         i: cython.Py_ssize_t
@@ -457,7 +465,7 @@ class Trust:
         self.scale_information = numbers[2]
         self.rows = numbers[3]
         self.suspicion = numbers[4]
-        self.calm = numbers[5]
+        self.rows_since_alarm = numbers[5]
         self.far_square = numbers[6]
         self.recent_share = numbers[7]
         self.scale_shift = numbers[8]
@@ -469,7 +477,7 @@ class Trust:
         if not self.active:
             numbers[0] = self.n_far
             numbers[1] = self.suspicion
-            numbers[2] = self.calm
+            numbers[2] = self.rows_since_alarm
             numbers[3] = self.far_square
             return
         i: cython.Py_ssize_t
@@ -481,7 +489,7 @@ class Trust:
         numbers[2] = self.scale_information
         numbers[3] = self.rows
         numbers[4] = self.suspicion
-        numbers[5] = self.calm
+        numbers[5] = self.rows_since_alarm
         numbers[6] = self.far_square
         numbers[7] = self.recent_share
         numbers[8] = self.scale_shift

@@ -3,8 +3,8 @@
 Every kernel returns the number of rows it learned: all of them; or up to the one that raised an alarm, see `outliers`,
 which the caller answers; or the index of the first that is not finite, of which nothing was written. ``out``, if it is
 not empty, receives mean, variance, noise and log density of each row before its update, how far it was distrusted, and
-the log odds of a jump after it. ``sites``, if they are not empty, are what each row contributed, ``(n, 4)``, see
-`step.learn_site`. The belief may be in single or double precision.
+the log odds of a jump after it. ``sites``, if they are not empty, are what each row contributed, ``(n, SITE_SIZE)``,
+see `step.learn_site`. The belief may be in single or double precision.
 """
 
 import cython
@@ -25,7 +25,7 @@ class RowRule:
     Parameters
     ----------
     likelihood : CompiledLikelihood
-    bias : 1 where a constant 1 stands before every row
+    bias : 1 where a constant 1 precedes every row
     period : rows between two steps of forgetting; 0 for none
     keep : share of the rows' precision that such a step keeps
     priors : (n, p + p (p + 1)/2) array
@@ -274,7 +274,7 @@ def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, prior, forge
     coords = scratch + p
     gain = scratch + 2 * p
     shrink = scratch + 3 * p
-    seen: Seen = Seen(False, False, 0.0, 0.0)
+    seen: Seen = Seen(learned=False, digits_lost=False, pre_mean=0.0, pre_var=0.0)
     if not _load(row_x, x, d, rule.bias) or y * 0.0 != 0.0:
         return seen
     forgets = forgets and rule.period > 0 and prior != cython.NULL and state.n_seen > 0.0
@@ -622,7 +622,14 @@ def _ask_root(p, coupled, prior, mean, root, packed, memory):
     for i in range(p):
         diagonal[i] = min(matrix[(i + 1) * (n + 1)], 1.0)  # more is rounding
     below[p] = 0.0
-    return AllRows(p, diagonal, below + 1, below[0] * below[0], log_det, n_directions)
+    return AllRows(
+        n=p,
+        diagonal=diagonal,
+        below=below + 1,
+        square=below[0] * below[0],
+        log_det=log_det,
+        n_directions=n_directions,
+    )
 
 
 class RowLearner:
@@ -766,7 +773,7 @@ class DenseRowLearner(RowLearner):
             here = x[j - bias] if j >= bias else 1.0
             below = 0.5 * column[j] * here
             for k in range(j + 1, p):
-                below += column[k] * x[k - bias]  # k is no bias: that is the first
+                below += column[k] * x[k - bias]  # k is not the bias, which is first
             total += 2.0 * here * below
             added += self.wander.added[j] * here * here
         return self.wander.kept * max(total, 0.0) + added
@@ -877,7 +884,7 @@ def learn_row_dense(x, x_var, d, y, rule, state, before, wander, cancelled, mean
     added = cython.address(wander.added[0]) if drifting else cython.NULL
     row_x = scratch
     gain = scratch + p
-    seen: Seen = Seen(False, False, 0.0, 0.0)
+    seen: Seen = Seen(learned=False, digits_lost=False, pre_mean=0.0, pre_var=0.0)
     own_site: cython.double[N_SITE]  # written only if the row is learned here
     if not _load(row_x, x, d, rule.bias) or y * 0.0 != 0.0:
         return seen

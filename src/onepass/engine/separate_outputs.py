@@ -77,11 +77,11 @@ def _learn_rows(work, shape, rule, noise, mean, cov, space, match):
     width = shape.width[0] + 1
     n_rows = work.order.shape[0]
     z = space.inputs
-    z[width - 1] = 1.0
+    z[0] = 1.0
     for t in range(n_rows):
         i = work.order[t]
         for j in range(width - 1):
-            z[j] = work.rows[i, j]
+            z[1 + j] = work.rows[i, j]
         if rule.drift > 0.0:
             move_towards(shape, cov, rule.drift, cython.address(rule.prior_var[0]))
         for k in range(n):
@@ -155,7 +155,7 @@ def _learn_block(
     n, width = shape.n_outputs, shape.width[0] + 1
     weights, blocks = mean.reshape(n, width), cov.reshape(n, width, width)
     rows = np.ones((count, width), dtype=mean.dtype)
-    rows[:, :-1] = np.asarray(work.rows)[np.asarray(work.order)[first : first + count]]
+    rows[:, 1:] = np.asarray(work.rows)[np.asarray(work.order)[first : first + count]]
     growth = (1.0 - rule.drift) ** np.arange(1.0, count + 1.0)
     # Before row i the variances have been added i + 1 times, of which all but the last have faded since.
     times = np.cumsum(1.0 / growth)

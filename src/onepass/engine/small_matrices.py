@@ -7,7 +7,7 @@ import cython
 from cython.cimports.libc.math import fabs, log, sqrt
 
 _MOST_SWEEPS = cython.declare(cython.int, 30)
-_BESIDE = cython.declare(cython.double, 1e-30)  # squares beside the diagonal, as a share of those on it
+_OFF_DIAGONAL = cython.declare(cython.double, 1e-30)  # squares off the diagonal, as a share of those on it
 
 
 def invert(n, matrix, inverse):
@@ -149,7 +149,7 @@ def diagonalise(n, matrix, vectors):
             total += matrix[p * n + p] * matrix[p * n + p]
             for q in range(p):
                 off += matrix[p * n + q] * matrix[p * n + q]
-        if not off > _BESIDE * total:
+        if not off > _OFF_DIAGONAL * total:
             return
         for p in range(n):
             for q in range(p + 1, n):

@@ -1,5 +1,11 @@
 cimport cython
 
+cdef extern from *:
+    """
+    #define ONEPASS_LOG_2PI 1.8378770664093453
+    """
+    const double LOG_2PI "ONEPASS_LOG_2PI"
+
 # Nodes and weights of the expectation under a standard normal (Gauss-Hermite, the middle node exactly zero), and of
 # the integral over [0, 1] (Gauss-Legendre).
 cdef double[5] FEW_HERMITE

@@ -55,17 +55,17 @@ cdef (double, double, double) _linear_copies(
 cdef void learn_noise(LearningState state, const Response* response) noexcept nogil
 cdef void _read_response(const double[:, ::1] numbers, Response* response) noexcept nogil
 cdef (double, double, double) _noise_mixture(
-    double e, double v, double input_var, double w, double told, const Response* response, double s, double noise, double std
+    double e, double v, double input_var, double w, double noise_copies, const Response* response, double s, double noise, double std
 ) noexcept nogil
 cdef (double, double, double) _known_noise_density(
-    double e, double v, double input_var, double w, double told, const Response* response, double s, double noise, double std
+    double e, double v, double input_var, double w, double noise_copies, const Response* response, double s, double noise, double std
 ) noexcept nogil
 cdef double _log_copies(
-    double error, double var, double noise, double log_noise, double w, double told
+    double error, double var, double noise, double log_noise, double w, double noise_copies
 ) noexcept nogil
 cdef (double, double, double) _learn_copy(
     CompiledLikelihood likelihood, LearningState state, double mean, double var, double input_var, double y,
-    double row_weight, bint tells_noise
+    double row_weight, bint first
 ) noexcept nogil
 cdef Tilt _tilt(
     CompiledLikelihood likelihood, double mean, double var, double y, double log_noise, double std

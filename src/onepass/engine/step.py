@@ -24,9 +24,10 @@ Gaussian factors by which it multiplied the beliefs about its pre-activation and
 import cython
 import numpy as np
 from cython.cimports.libc.math import INFINITY, NAN, exp, fabs, isfinite, isnan, log, sqrt
-from cython.cimports.onepass.engine.matches import Match
+from cython.cimports.onepass.engine.matches import Match, copies_after, copies_now
 from cython.cimports.onepass.engine.noise import N_STEPS, AllRows, Response, marginal_noise, respond, squares_left
 from cython.cimports.onepass.engine.outliers import N_WAYS, Trust, far_log_density
+from cython.cimports.onepass.engine.special import LOG_2PI
 
 from onepass.engine.noise import NOISE_FLOOR
 
@@ -43,20 +44,18 @@ _LOWEST = cython.declare(cython.double, float(np.log(NOISE_FLOOR)))
 _HIGHEST = cython.declare(cython.double, 600.0)
 _LEAST_NOISE = cython.declare(cython.double, NOISE_FLOOR)
 _LARGEST_NOISE = cython.declare(cython.double, float(np.exp(600.0)))
-_LOG_2PI = cython.declare(cython.double, 1.8378770664093453)
 # So many standard deviations above its mean is the log noise with which weights are learned that are not re-weighed;
 # one, once it is known: with too small a noise they would stay wrong for good.
 _CAUTION = cython.declare(cython.double, 1.4)
 # Rows are re-weighed when the belief about the log noise has moved, in its own units, by a square of so much per
-# weight, as the work grows with the weights; by so much of the log at least.
-_MOVED_PER_WEIGHT = cython.declare(cython.double, 0.01)
+# squared weight, up to 1, as the work grows with the weights; by so much of the log at least.
+_MOVED_PER_WEIGHT = cython.declare(cython.double, 0.0012)
 _MOVED = cython.declare(cython.double, 0.04)
 _SURPRISE = cython.declare(cython.double, 2.5)  # standard deviations by which one row would move the log noise
 _WEIGHTS_PER_ROW = cython.declare(cython.double, 32.0)  # that a row pays for; one, if they are many
 _LARGE = cython.declare(cython.Py_ssize_t, 150)
 _RAMP = cython.declare(cython.double, 10.0)  # rows over which the copies of rows begin to tell of the noise
 _SAME = cython.declare(cython.double, 0.01)  # a relative change of the reference that is not worth a re-weighing
-_MOST_COPIES = cython.declare(cython.double, 1000.0)  # that are learned one after the other
 _KNOWN = cython.declare(cython.double, 0.15)  # a standard deviation of the log noise that is small
 _VAGUE = cython.declare(cython.double, 0.5)  # one from which on a single step of `noise.Response` is not enough
 # The most information about the log noise that a row may have: twice that of known weights.
@@ -215,7 +214,7 @@ class LearningState:
         """Go on after a jump of the truth; if nothing is kept, the noise is not known any more either."""
         if self.trust.starts_over():
             self.start_over()
-        self.trust.calm_down()
+        self.trust.reset_after_jump()
 
     def start_over(self):
         """Forget what was learned of the noise; it may be as large as the errors of the last rows that were far off.
@@ -249,7 +248,7 @@ class LearningState:
         grown = self.noise_weight - self.last_noise_weight
         square = 0.5 * self.noise_weight * max(gap * gap - _MOVED * _MOVED, 0.0)
         square += 0.5 * grown * grown / (self.noise_weight * max(self.last_noise_weight, 1e-300))
-        return square > min(_MOVED_PER_WEIGHT * size, 1.0)
+        return square > min(_MOVED_PER_WEIGHT * size * size, 1.0)
 
     def response_steps(self):
         """How many steps of `noise.Response` say how a row changes with the noise; none where it is not learned."""
@@ -302,7 +301,12 @@ class LearningState:
         """See `new_reference` and `noise.AllRows`, for callers in Python."""
         n: cython.Py_ssize_t = diagonal.shape[0]
         all_rows: AllRows = AllRows(
-            n, cython.address(diagonal[0]), cython.address(below[0]), square, log_det, n_directions
+            n=n,
+            diagonal=cython.address(diagonal[0]),
+            below=cython.address(below[0]),
+            square=square,
+            log_det=log_det,
+            n_directions=n_directions,
         )
         return self.new_reference(cython.address(all_rows))
 
@@ -346,12 +350,12 @@ def _tilt(likelihood, mean, var, y, log_noise, std):
     information = 0.0
     ratio = 0.0
     scatter = 0.0
-    spread = 0.0
+    variance = 0.0
     for i in range(n):
         information += shares[i] * matches[i].information
         ratio += shares[i] * matches[i].variance_ratio
         scatter += shares[i] * (matches[i].score - score) * (matches[i].score - score)
-        spread += shares[i] * (_NODES[start + i] - move) * (_NODES[start + i] - move)
+        variance += shares[i] * (_NODES[start + i] - move) * (_NODES[start + i] - move)
     scatter /= mass
     cautious = matches[1 if known else n]
     weight = 2.0 / (std * std)
@@ -359,7 +363,7 @@ def _tilt(likelihood, mean, var, y, log_noise, std):
         share = min(max(cautious.variance_ratio, 0.0), 1.0)
         weight += share * share
     else:
-        weight = min(weight * mass / max(spread, 1e-3), weight + 2.0 * _MOST_INFORMATION)
+        weight = min(weight * mass / max(variance, 1e-3), weight + 2.0 * _MOST_INFORMATION)
     return Tilt(
         Match(top + log(mass), score, information / mass - scatter, ratio / mass + var * scatter),
         cautious,
@@ -408,24 +412,16 @@ def learn_scalar(likelihood, state, mean, var, input_var, y):
         information = 0.0
         ratio = 1.0
         left = row_weight
-        largest = max(row_weight / _MOST_COPIES, 1.0)
         log_density = NAN
         while left > 0.0:
-            part = min(left, largest)
+            part = copies_now(left, row_weight)
             first: cython.bint = left == row_weight
-            # Of a number, only the first copy tells of the noise: weights that are hardly known, or drift, fit the
-            # others exactly.
-            tells_noise: cython.bint = first or not likelihood.continuous
-            own_score, own_information, own_ratio = _learn_copy(
-                likelihood, state, mean, var, input_var, y, part, tells_noise
-            )
+            own_score, own_information, own_ratio = _learn_copy(likelihood, state, mean, var, input_var, y, part, first)
             if not isfinite(own_score):
                 return NAN, NAN, NAN
             if first:
                 log_density = state.log_density
-            left -= part
-            if left < 1e-9:
-                left = 0.0
+            left = copies_after(left, part)
             # One step after the other in one direction is a step in it.
             score += own_score * ratio
             information += own_information * ratio * ratio
@@ -494,8 +490,8 @@ def learn_noise(state, response):
     state.total_var = v + state.input_var + state.noise
     noise = state.noise
     std = sqrt(2.0 / state.noise_weight)
-    told = min(w, 1.0) + state.trusted_copies * max(w - 1.0, 0.0)
-    log_density, move, spread = _noise_mixture(e, v, state.input_var, w, told, response, s, noise, std)
+    noise_copies = min(w, 1.0) + state.trusted_copies * max(w - 1.0, 0.0)
+    log_density, move, variance = _noise_mixture(e, v, state.input_var, w, noise_copies, response, s, noise, std)
     state.log_evidence += log_density
     state.row_evidence = log_density
     state.total += log_density
@@ -506,11 +502,13 @@ def learn_noise(state, response):
     if std < _KNOWN:  # the information to be expected of the row
         own = response.diagonal[0] if response.n > 0 else 1.0  # share of the variance that is the prior's
         share = (s + (1.0 - own) * v) / (s + v + state.input_var)
-        weight = state.noise_weight + (w * share * share if w < 1.0 else share * share + told - 1.0)
+        weight = state.noise_weight + (w * share * share if w < 1.0 else share * share + noise_copies - 1.0)
         slope = move / std
         shift = min(max(2.0 * slope / weight, -1.0), 1.0)
     else:
-        weight = min(2.0 / max(spread, 1e-3 * std * std), state.noise_weight + 2.0 * _MOST_INFORMATION * max(told, 1.0))
+        weight = min(
+            2.0 / max(variance, 1e-3 * std * std), state.noise_weight + 2.0 * _MOST_INFORMATION * max(noise_copies, 1.0)
+        )
         shift = std * move
     state.noise = min(max(noise * exp(shift), _LEAST_NOISE), _LARGEST_NOISE)
     state.noise_weight = min(weight, state.noise_window)
@@ -541,15 +539,15 @@ def _read_response(numbers, response):
         response.pull[i] = numbers[2, i]
 
 
-def _noise_mixture(e, v, input_var, w, told, response, s, noise, std):
+def _noise_mixture(e, v, input_var, w, noise_copies, response, s, noise, std):
     """Log density of ``w`` copies of a target over nodes of the log noise, and mean and variance of these after it.
 
-    As far as they tell of the noise, they are ``told`` copies. The mean is in standard deviations from that before.
+    Of these, ``noise_copies`` count for the noise. The mean is in standard deviations from that before.
     Where the noise is known well, the first two derivatives of the log density in the log noise serve instead of
     nodes, and the mean is the slope times the standard deviation.
     """
     if std < _KNOWN:
-        return _known_noise_density(e, v, input_var, w, told, response, s, noise, std)
+        return _known_noise_density(e, v, input_var, w, noise_copies, response, s, noise, std)
     log_noise = log(noise)
     shares: cython.double[61]
     start: cython.Py_ssize_t
@@ -561,7 +559,7 @@ def _noise_mixture(e, v, input_var, w, told, response, s, noise, std):
         log_z = min(max(log_noise + std * _NODES[start + i], _LOWEST), _HIGHEST)
         z = exp(log_z)
         factor, change = respond(response, z / s)
-        shares[i] = _LOG_WEIGHTS[start + i] + _log_copies(e + change, v * factor + input_var, z, log_z, w, told)
+        shares[i] = _LOG_WEIGHTS[start + i] + _log_copies(e + change, v * factor + input_var, z, log_z, w, noise_copies)
         top = max(top, shares[i])
     mass = 0.0
     move = 0.0
@@ -570,32 +568,32 @@ def _noise_mixture(e, v, input_var, w, told, response, s, noise, std):
         mass += shares[i]
         move += shares[i] * _NODES[start + i]
     move /= mass
-    spread = 0.0
+    variance = 0.0
     for i in range(n):
-        spread += shares[i] * (_NODES[start + i] - move) * (_NODES[start + i] - move)
-    return top + log(mass), move, spread / mass * std * std
+        variance += shares[i] * (_NODES[start + i] - move) * (_NODES[start + i] - move)
+    return top + log(mass), move, variance / mass * std * std
 
 
-def _known_noise_density(e, v, input_var, w, told, response, s, noise, std):
+def _known_noise_density(e, v, input_var, w, noise_copies, response, s, noise, std):
     """See `_noise_mixture`, for a log noise with a small standard deviation."""
     factor, change = respond(response, noise / s)
     error = e + change
     total = noise + w * (v * factor + input_var)
     share = noise / total
     square = min(w * error * (error / total), 1e150)
-    log_density = -0.5 * (told * (_LOG_2PI + log(noise)) + square)
-    slope = -0.5 * (told - 1.0 + share - square * share)
+    log_density = -0.5 * (noise_copies * (LOG_2PI + log(noise)) + square)
+    slope = -0.5 * (noise_copies - 1.0 + share - square * share)
     curvature = -0.5 * (share * (1.0 - share) * (1.0 - square) + square * share * share)
     # Of e^(slope t + curvature t²/2) under N(0, std²), which no wild target makes infinite.
-    spread = std * std / max(1.0 - curvature * std * std, 0.1)
-    log_density += 0.5 * min(slope * slope * spread, square) + 0.5 * log(share * (spread / (std * std)))
+    variance = std * std / max(1.0 - curvature * std * std, 0.1)
+    log_density += 0.5 * min(slope * slope * variance, square) + 0.5 * log(share * (variance / (std * std)))
     return log_density, slope * std, 0.0
 
 
-def _log_copies(error, var, noise, log_noise, w, told):
-    """Log density of ``w`` copies of a target, ``told`` of which count for the noise."""
+def _log_copies(error, var, noise, log_noise, w, noise_copies):
+    """Log density of ``w`` copies of a target, ``noise_copies`` of which count for the noise."""
     total = noise + w * var
-    return -0.5 * (told * (_LOG_2PI + log_noise) + log(total / noise) + min(w * error * (error / total), 1e300))
+    return -0.5 * (noise_copies * (LOG_2PI + log_noise) + log(total / noise) + min(w * error * (error / total), 1e300))
 
 
 def _nodes_for(std):
@@ -609,8 +607,12 @@ def _nodes_for(std):
     return 0, N_VAGUE
 
 
-def _learn_copy(likelihood, state, mean, var, input_var, y, row_weight, tells_noise):
-    """Learn a row that counts once, or a part of it, or a little more; see `learn_scalar`."""
+def _learn_copy(likelihood, state, mean, var, input_var, y, row_weight, first):
+    """Learn a row that counts once, or a part of it, or a little more; see `learn_scalar`.
+
+    Only the ``first`` copy of a number tells of the noise: weights that are hardly known, or drift, fit the others
+    exactly. And only the first copy of any target may hint at a jump: the others are not rows of their own.
+    """
     total = var + input_var
     noise = state.noise
     noise_weight = state.noise_weight
@@ -627,7 +629,7 @@ def _learn_copy(likelihood, state, mean, var, input_var, y, row_weight, tells_no
         doubt = likelihood.doubt(match, mean, total, y, noise, state.trust)
         trusted = doubt.shares[0]
         match = doubt.match
-    learns_noise = learns_noise and tells_noise
+    learns_noise = learns_noise and (first or not likelihood.continuous)
     if learns_noise:
         noise, noise_weight = _learned_noise(tilt, log(noise), noise_weight, trusted)
         noise_weight = min(noise_weight, state.noise_window)
@@ -654,11 +656,13 @@ def _learn_copy(likelihood, state, mean, var, input_var, y, row_weight, tells_no
     state.row_evidence += row_weight * log_z
     if doubts:
         error, _ = likelihood.error_of(mean, total, y)
-        state.trust.note(doubt.shares, doubt.blank, min(error * error, 1e300))
+        state.trust.note(doubt.shares, doubt.uninformative, min(error * error, 1e300))
         if doubt.has_coupling:
             state.trust.note_coupling(doubt.coupling)
-    if doubts or tells_noise:
+    if first:
         state.count_row()
+    elif doubts:
+        state.trust.count_copy()
     return score, information, ratio
 
 

@@ -1,13 +1,12 @@
+from onepass.engine.matches cimport CompiledLikelihood
 from onepass.engine.outliers cimport Trust
 
 cdef enum:
     N_NODES = 43
     MOST_NODES = 256  # of the integral over classes
 
-cdef double MOST_COPIES
-
 cdef class NoiseState:
-    cdef readonly object noise, noise_weight, scale, scale_weight, largest
+    cdef readonly object noise, noise_weight, scale, scale_weight, usual_var, largest
     cdef public Trust trust
     cdef public double row_weight
     cdef double factor  # by which the noise is larger, for the moment
@@ -15,8 +14,10 @@ cdef class NoiseState:
     cdef double* noise_weight_of
     cdef double* scale_of
     cdef double* scale_weight_of
+    cdef double* usual_var_of
     cdef double* largest_of
     cdef double widened_scale(self, Py_ssize_t k) noexcept nogil
+    cdef double calibrated_var(self, Py_ssize_t k, double var, double noise, double scale, double times) noexcept nogil
 
 cdef class VectorMatch:
     cdef Py_ssize_t size
@@ -47,8 +48,8 @@ cdef class VectorMatch:
     cdef Py_ssize_t* likely  # which classes have terms of their own
     cdef Py_ssize_t n_likely
     # The other classes, together: see `class_matches.keep_likely`.
-    cdef double faint
-    cdef double faint_square
+    cdef double unlikely
+    cdef double unlikely_square
     cdef double origin
     cdef double coarsest
 
@@ -81,8 +82,8 @@ cdef class VectorLikelihood:
         self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
     ) noexcept nogil
     cdef (double, double) note_blank(self, double log_z, const double* target, NoiseState state) noexcept nogil
-    cdef double log_blank(self, const double* target) noexcept nogil
-    cdef double wrong_given_blank(self, const double* target) noexcept nogil
+    cdef double log_uninformative(self, const double* target) noexcept nogil
+    cdef double wrong_given_uninformative(self, const double* target) noexcept nogil
     cdef double doubt(
         self, double log_z, const double* mean, const double* cov, const double* target, NoiseState state,
         VectorMatch out
@@ -100,6 +101,7 @@ cdef class VectorLikelihood:
     cdef void describe(
         self, const double* mean, const double* cov, NoiseState state, double* record, VectorMatch out
     ) noexcept nogil
+    cpdef raise_pending(self)
 
 cdef class NoisyNumbers(VectorLikelihood):
     cdef (double, double) noise_change(
@@ -107,11 +109,13 @@ cdef class NoisyNumbers(VectorLikelihood):
     ) noexcept nogil
 
     cdef double log_share(
-        self, Py_ssize_t way, double log_z, const double* mean, const double* target, NoiseState state, VectorMatch out
+        self, Py_ssize_t way, double log_z, const double* mean, const double* cov, const double* target,
+        NoiseState state, VectorMatch out
     ) noexcept nogil
 
     cdef double calibrated(
-        self, double log_z, const double* mean, const double* target, NoiseState state, VectorMatch out
+        self, double log_z, const double* mean, const double* cov, const double* target, NoiseState state,
+        VectorMatch out
     ) noexcept nogil
 
 cdef class GaussianOutputs(NoisyNumbers):
@@ -120,11 +124,11 @@ cdef class GaussianOutputs(NoisyNumbers):
 cdef class HeteroscedasticOutputs(NoisyNumbers):
     cdef readonly double log_noise, log_noise_var
 
-cdef class BernoulliOutput(VectorLikelihood):
-    cdef double n_observed(self, const double* target) noexcept nogil
-
-cdef class CountOutput(VectorLikelihood):
-    pass
+cdef class SeparateOutputs(VectorLikelihood):
+    cdef CompiledLikelihood one
+    cdef (double, double) match_noise(
+        self, double mean, double var, double y, NoiseState state, Py_ssize_t k
+    ) noexcept nogil
 
 cdef struct PairMatch:
     double log_z

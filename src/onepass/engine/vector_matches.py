@@ -14,12 +14,13 @@ the others, as if they were all there is. Noise, calibration and trust follow wh
 One class per likelihood; the one of classes stands in `class_matches`. Nothing here knows about weights or layers.
 """
 
+from typing import NamedTuple
+
 import cython
 import numpy as np
-from cython.cimports.libc.math import INFINITY, exp, fabs, isfinite, isnan, log, sqrt
-from cython.cimports.onepass.engine.count_matches import count_match, learn_dispersion
+from cython.cimports.libc.math import INFINITY, NAN, exp, fabs, isfinite, isnan, log, sqrt
 from cython.cimports.onepass.engine.gumbel import N_TERMS
-from cython.cimports.onepass.engine.matches import blank_shares, sigmoid_label
+from cython.cimports.onepass.engine.matches import CompiledLikelihood, copies_after, copies_now, uninformative_shares
 from cython.cimports.onepass.engine.outliers import (
     N_WAYS,
     NOISE_SCALES,
@@ -28,35 +29,40 @@ from cython.cimports.onepass.engine.outliers import (
     log_rarity,
 )
 from cython.cimports.onepass.engine.small_matrices import apply, diagonalise, factorise, invert, is_positive
+from cython.cimports.onepass.engine.special import LOG_2PI
 
 NOISE_FLOOR = 1e-6
 SCALE_START_WEIGHT = 10.0
 SCALE_GAIN, SCALE_CLIP = 3.0, 9.0
-NOISE_START, NOISE_START_WEIGHT = 0.02, 10.0
+OUTPUT_NOISE_START, OUTPUT_NOISE_START_WEIGHT = 0.02, 10.0
+ALONE = 2.0  # times that an unusual variance of an output counts where a network predicts alone
 LOG_NOISE_BOUNDS = (float(np.log(1e-6)), 30.0)  # the log noise variance is cut there: targets are of unit scale
 
-_LOG_2PI = cython.declare(cython.double, 1.8378770664093453)
-_LOG_2 = cython.declare(cython.double, 0.6931471805599453)
 _NOISE_FLOOR = cython.declare(cython.double, NOISE_FLOOR)
 _SCALE_GAIN = cython.declare(cython.double, SCALE_GAIN)
 _SCALE_START_WEIGHT = cython.declare(cython.double, SCALE_START_WEIGHT)
 _SCALE_CLIP = cython.declare(cython.double, SCALE_CLIP)
+_ALONE = cython.declare(cython.double, ALONE)
 # A site is removed only if at least this share of its own noise is left of the difference; else it stays.
 _SITE_MARGIN = cython.declare(cython.double, 1e-3)
 # Shares of a variance that a step may add to it by rounding alone.
 _ROUNDING = cython.declare(cython.double, 1e-12)
 _LOW = cython.declare(cython.double, LOG_NOISE_BOUNDS[0])
 _HIGH = cython.declare(cython.double, LOG_NOISE_BOUNDS[1])
+_LEAST_LOG = cython.declare(cython.double, float(np.log(1e-12)))  # of a noise of one output that is learned
+_LARGEST_LOG = cython.declare(cython.double, float(np.log(1e6)))
 _FARTHEST = cython.declare(cython.double, 10.0)  # errors count as at most so many deviations under the widest noise
 _LEAST_RATIO = cython.declare(cython.double, 0.1)  # one row leaves at least this share of the variance of a log noise
 _LEAST_VARIANCE = cython.declare(cython.double, 1e-8)  # below it a log noise counts as known
 _LARGEST = cython.declare(cython.double, 1e294)  # of variances and squares: over the least noise it is within float64
 # Times the variance: the most that the square of an error counts where targets may not be trusted.
 _FARTHEST_NEAR = cython.declare(cython.double, 1e6)
-MOST_COPIES = cython.declare(cython.double, 1000.0)  # that are learned one after the other
 _NODES = cython.declare(cython.double[43])  # in standard deviations of the log noise
 _LOG_WEIGHTS = cython.declare(cython.double[43])
 _nodes = np.linspace(-7.0, 7.0, N_NODES)
+_FEW_NODES = cython.declare(cython.double[13])  # the same for a noise of one output, which is learned faster
+for _i, _node in enumerate(np.linspace(-4.5, 4.5, 13)):
+    _FEW_NODES[_i] = _node
 for _i, _log_weight in enumerate(-0.5 * _nodes**2 - np.log(np.exp(-0.5 * _nodes**2).sum())):
     _NODES[_i], _LOG_WEIGHTS[_i] = _nodes[_i], _log_weight
 
@@ -70,6 +76,7 @@ class NoiseState:
     noise_weight : how much information each rests on; 0 where it is fixed
     scale : predictive scales, by which all variances of a prediction are multiplied
     scale_weight : how many rows each rests on; 0 where it is fixed
+    usual_var : mean of the outputs' variances in the rows learned, each before it was learned; 0 where it is not known
     largest : squares of the largest errors so far; at first, how far the prior reaches
     trust : which rows are to be trusted; all of them by default
 
@@ -78,12 +85,12 @@ class NoiseState:
     row_weight : how many copies, above 0, the row that comes now counts as
     """
 
-    def __init__(self, noise, noise_weight, scale, scale_weight, largest, trust: Trust = None):
+    def __init__(self, noise, noise_weight, scale, scale_weight, usual_var, largest, trust: Trust = None):
         self.trust, self.factor = Trust() if trust is None else trust, 1.0
         self.row_weight = 1.0
-        given = (noise, noise_weight, scale, scale_weight, largest)
+        given = (noise, noise_weight, scale, scale_weight, usual_var, largest)
         arrays = [np.array(part, dtype=np.float64, order="C") for part in given]
-        self.noise, self.noise_weight, self.scale, self.scale_weight, self.largest = arrays
+        self.noise, self.noise_weight, self.scale, self.scale_weight, self.usual_var, self.largest = arrays
         view: cython.double[::1] = self.noise
         self.noise_of = cython.address(view[0])
         view = self.noise_weight
@@ -92,6 +99,8 @@ class NoiseState:
         self.scale_of = cython.address(view[0])
         view = self.scale_weight
         self.scale_weight_of = cython.address(view[0])
+        view = self.usual_var
+        self.usual_var_of = cython.address(view[0])
         view = self.largest
         self.largest_of = cython.address(view[0])
 
@@ -100,10 +109,11 @@ class NoiseState:
         """Before the first row; a ``noise`` of None is learned, and a share of rows are ``outliers``."""
         learned = noise is None
         return NoiseState(
-            np.full(n_outputs, NOISE_START if learned else noise),
-            np.full(n_outputs, NOISE_START_WEIGHT if learned else 0.0),
+            np.full(n_outputs, OUTPUT_NOISE_START if learned else noise),
+            np.full(n_outputs, OUTPUT_NOISE_START_WEIGHT if learned else 0.0),
             np.ones(n_outputs),
             np.full(n_outputs, SCALE_START_WEIGHT if calibrate else 0.0),
+            np.zeros(n_outputs),
             np.zeros(n_outputs),
             Trust.start(outliers),
         )
@@ -117,8 +127,8 @@ class NoiseState:
             self.noise[:] = np.where(self.noise_weight > 0.0, self.trust.far_square, self.noise)
             self.scale[:], self.largest[:] = 1.0, self.trust.far_square
             np.minimum(self.scale_weight, SCALE_START_WEIGHT, out=self.scale_weight)
-        self.trust.calm_down()
-        np.minimum(self.noise_weight, NOISE_START_WEIGHT, out=self.noise_weight)
+        self.trust.reset_after_jump()
+        np.minimum(self.noise_weight, OUTPUT_NOISE_START_WEIGHT, out=self.noise_weight)
 
     def restart_calibration(self):
         """Begin the predictive scale anew, if it is learned."""
@@ -137,6 +147,15 @@ class NoiseState:
         wider = weight / (weight - 2.0 * _SCALE_GAIN) if self.scale_weight_of[k] > 0.0 else 1.0
         return wider * self.scale_of[k]
 
+    def calibrated_var(self, k, var, noise, scale, times):
+        """Variance of a target of output ``k`` at a scale, if an unusual variance of the output counts so many times.
+
+        See `onepass.likelihoods.calibration.excess_var`.
+        """
+        usual = self.usual_var_of[k]
+        total = scale * (var + noise)
+        return total + (times * max(scale, 1.0) - scale) * (var - usual) if 0.0 < usual < var else total
+
     def with_noise_times(self, factor):
         """A copy whose noise is multiplied by a factor."""
         changed = self.copy()
@@ -144,9 +163,9 @@ class NoiseState:
         return changed
 
     def unscaled(self):
-        """A copy for variances that have been multiplied by the predictive scale."""
+        """A copy for variances that have been calibrated."""
         changed = self.copy()
-        changed.scale[:], changed.scale_weight[:] = 1.0, 0.0
+        changed.scale[:], changed.scale_weight[:], changed.usual_var[:] = 1.0, 0.0, 0.0
         return changed
 
     def copy(self):
@@ -154,12 +173,13 @@ class NoiseState:
         return NoiseState(*self.to_array(), self.trust.copy())
 
     def to_array(self):
-        """All numbers, ``(5, K)``, as they stand in files."""
-        return np.stack([self.noise, self.noise_weight, self.scale, self.scale_weight, self.largest])
+        """All numbers, ``(6, K)``, as they stand in files."""
+        return np.stack([self.noise, self.noise_weight, self.scale, self.scale_weight, self.usual_var, self.largest])
 
     def assign(self, array):
         """Take over the numbers that `to_array` gave."""
-        self.noise[:], self.noise_weight[:], self.scale[:], self.scale_weight[:], self.largest[:] = array
+        self.noise[:], self.noise_weight[:], self.scale[:], self.scale_weight[:] = array[:4]
+        self.usual_var[:], self.largest[:] = array[4:]
 
     def __reduce__(self):
         return NoiseState, (*self.to_array(), self.trust)
@@ -203,7 +223,7 @@ class VectorMatch:
         self.likely_memory = np.zeros(size, dtype=np.intp)
         indices: cython.Py_ssize_t[::1] = self.likely_memory
         self.likely = cython.address(indices[0])
-        self.n_likely, self.faint, self.faint_square, self.origin, self.coarsest = 0, 0.0, 0.0, 0.0, 0.0
+        self.n_likely, self.unlikely, self.unlikely_square, self.origin, self.coarsest = 0, 0.0, 0.0, 0.0, 0.0
 
     def leave_out_widening(self, cov):
         """Make no step in the directions in which a target would make the outputs ``N(mean, cov)`` less certain.
@@ -260,6 +280,45 @@ class VectorMatch:
             self.precision[i] = 0.0
 
 
+class OutputMatch(NamedTuple):
+    """The update of a belief ``N(mean, cov)`` about the outputs by a target.
+
+    With ``c`` the covariance of the weights and the outputs, the step is ``c score`` and ``-c information c'``. A
+    Gaussian site ``exp(h'o - o'precision o/2)`` on the outputs ``o``, with ``h = precision mean + shift``, makes the
+    same step; refinement stores the site to remove it later.
+    """
+
+    log_density: float
+    score: object  # (K,)
+    information: object  # (K, K)
+    precision: object  # (K, K)
+    shift: object  # (K,)
+
+
+class OutputRecord(NamedTuple):
+    """What rows are predicted from, ``(n, K)`` each.
+
+    Mean, variance, noise and predictive scale of each output, what not knowing the noise adds to the variance of a
+    target, how many rows the scale rests on, and the variance usual in them.
+    """
+
+    mean: object
+    var: object
+    noise: object
+    scale: object
+    unknown_noise: object
+    scale_weight: object
+    usual_var: object
+
+    @staticmethod
+    def of(records):
+        """The parts of the array, ``(n, 7, K)``, that kernels fill; to be changed in place."""
+        return OutputRecord(*records.swapaxes(0, 1))
+
+
+OUTPUT_RECORD_SIZE = len(OutputRecord._fields)
+
+
 class VectorLikelihood:
     """A likelihood with ``n_outputs`` outputs, as compiled loops call it."""
 
@@ -304,9 +363,8 @@ class VectorLikelihood:
             out.copy_precision[i] = 0.0
         first = 0.0
         left = state.row_weight
-        largest = max(left / MOST_COPIES, 1.0)
         while left > 0.0:
-            part = min(left, largest)
+            part = copies_now(left, state.row_weight)
             log_z = self.match_once(out.copy_mean, out.copy_cov, target, state, out)
             if left == state.row_weight:
                 first = log_z
@@ -324,7 +382,7 @@ class VectorLikelihood:
                 for j in range(n):
                     out.copy_mean[i] += cov[i * n + j] * out.score[j]
             subtract_information(n, cov, out.information, out.copy_cov, out.first)
-            left = left - part if left - part > 1e-9 else 0.0
+            left = copies_after(left, part)
         return first
 
     def step_of_copies(self, cov, out):
@@ -383,13 +441,13 @@ class VectorLikelihood:
             out.own_information[k] = out.information[k * self.size + k]
         return log_z
 
-    def log_blank(self, target):
-        """Log density of a target that says nothing, not being trusted; by default of a class."""
-        return -log(max(self.n_outputs, 2.0))
+    def log_uninformative(self, target):
+        """Log density of a target that says nothing, not being trusted; labels and counts override this."""
+        return NAN
 
-    def wrong_given_blank(self, target):
-        """How many targets that say nothing are wrong; by default of classes."""
-        return 1.0 - 1.0 / max(self.n_outputs, 2.0)
+    def wrong_given_uninformative(self, target):
+        """How many targets that say nothing are wrong; the others are right by chance."""
+        return 1.0
 
     def doubt(self, log_z, mean, cov, target, state, out):
         """Mix the match of a trusted target with those of one that isn't; by default with one that says nothing."""
@@ -410,8 +468,8 @@ class VectorLikelihood:
         """The log density of a target that may say nothing, and how probable it is that it says something."""
         shares: cython.double[N_WAYS]
         i: cython.Py_ssize_t
-        log_z, says, wrong = blank_shares(
-            log_z, self.log_blank(target), state.trust.outlier_share(), self.wrong_given_blank(target)
+        log_z, says, wrong = uninformative_shares(
+            log_z, self.log_uninformative(target), state.trust.outlier_share(), self.wrong_given_uninformative(target)
         )
         for i in range(N_WAYS):
             shares[i] = 0.0
@@ -443,11 +501,7 @@ class VectorLikelihood:
         """Update the learned noise by a row's error, as far as the row is trusted; labels have no noise."""
 
     def describe(self, mean, cov, state, record, out):
-        """Fill what a row is predicted from, ``(6, K)``.
-
-        Mean, variance, noise and scale of each output, what not knowing the noise adds to the variance of a target, and
-        how many rows the scale rests on.
-        """
+        """Fill what a row is predicted from, ``(7, K)``: see `OutputRecord`."""
         n = self.n_outputs
         k: cython.Py_ssize_t
         for k in range(n):
@@ -455,21 +509,20 @@ class VectorLikelihood:
             record[3 * n + k] = state.scale_of[k]
             record[4 * n + k] = 0.0
             record[5 * n + k] = state.scale_weight_of[k]
+            record[6 * n + k] = state.usual_var_of[k]
         self.marginals(mean, cov, record, record + n, out)
 
-    def moment_match(
-        self,
-        mean: cython.const[cython.double][::1],
-        cov: cython.const[cython.double][:, ::1],
-        target: cython.const[cython.double][::1],
-        state: NoiseState,
-    ):
-        """Log density, score ``(size,)``, information, precision and shift of one target."""
+    def moment_match(self, mean, cov, target, state: NoiseState):
+        """The `OutputMatch` of one target."""
         out = VectorMatch(self.size)
+        means: cython.double[::1] = np.array(mean, dtype=np.float64)
+        covs: cython.double[:, ::1] = np.array(cov, dtype=np.float64, order="C")
+        targets: cython.double[::1] = np.array(target, dtype=np.float64)
         log_density = self.match(
-            cython.address(mean[0]), cython.address(cov[0, 0]), cython.address(target[0]), state, out
+            cython.address(means[0]), cython.address(covs[0, 0]), cython.address(targets[0]), state, out
         )
-        return (
+        self.raise_pending()
+        return OutputMatch(
             log_density,
             as_array(out.score, self.size),
             as_array(out.information, self.size * self.size).reshape(self.size, self.size),
@@ -514,6 +567,7 @@ class VectorLikelihood:
                     out,
                 )
                 scores[1, i] = state.trust.distrust
+        self.raise_pending()
         return result
 
     def records(
@@ -522,8 +576,8 @@ class VectorLikelihood:
         covs: cython.const[cython.double][:, :, ::1],
         state: NoiseState,
     ):
-        """What each row is predicted from, ``(n, 6, K)``: see `describe`."""
-        result = np.empty((means.shape[0], 6, self.n_outputs))
+        """What each row is predicted from, ``(n, 7, K)``: see `OutputRecord`."""
+        result = np.empty((means.shape[0], OUTPUT_RECORD_SIZE, self.n_outputs))
         rows: cython.double[:, :, ::1] = result
         out = VectorMatch(self.size)
         i: cython.Py_ssize_t
@@ -555,6 +609,9 @@ class VectorLikelihood:
         self.update_noise(
             cython.address(mean[0]), cython.address(cov[0, 0]), cython.address(target[0]), state, gain, bound
         )
+
+    def raise_pending(self):
+        """Raise the exception of a function in Python that was stored because compiled loops can't raise."""
 
     def __reduce__(self):
         return type(self), (self.n_outputs,)
@@ -642,7 +699,10 @@ class NoisyNumbers(VectorLikelihood):
         return 0.0, 0.0
 
     def set_aside(self, mean, cov, target, state, out):
-        """Make no step and return the log density if a target is absurdly far from its prediction: see `outliers`."""
+        """Make no step and return the log density if a target is absurdly far from its prediction: see `outliers`.
+
+        Far is what is so by the variance that the network alone predicts.
+        """
         k: cython.Py_ssize_t
         farthest = 0.0
         log_z = 0.0
@@ -650,14 +710,15 @@ class NoisyNumbers(VectorLikelihood):
             if isnan(target[k]):
                 continue
             error = target[k] - mean[k]
-            total = max(cov[k * self.size + k], 0.0) + self.expected_noise(mean, cov, state, k)
-            total *= state.widened_scale(k)
+            var = max(cov[k * self.size + k], 0.0)
+            noise = self.expected_noise(mean, cov, state, k)
+            total = state.calibrated_var(k, var, noise, state.widened_scale(k), _ALONE)
             if state.trust.is_far(error, total, state.largest_of[k]):
                 log_z += far_log_density(error, total)
                 if fabs(error) > fabs(farthest):
                     farthest = error
             else:
-                log_z -= 0.5 * (_LOG_2PI + log(total) + error * (error / total))
+                log_z -= 0.5 * (LOG_2PI + log(total) + error * (error / total))
         if farthest == 0.0:
             state.trust.note_near()
         else:
@@ -686,7 +747,7 @@ class NoisyNumbers(VectorLikelihood):
         for k in range(self.n_outputs):
             if not isnan(target[k]):
                 widest = min(widest, _LARGEST / self.expected_noise(mean, cov, state, k))
-        top = self.log_share(0, log_z, mean, target, state, out)
+        top = self.log_share(0, log_z, mean, cov, target, state, out)
         shares[0] = top
         total = state.trust.counts[0]
         mass = 1.0
@@ -697,7 +758,7 @@ class NoisyNumbers(VectorLikelihood):
         for k in range(1, N_WAYS):
             state.factor = NOISE_SCALES[k - 1] if k < N_WAYS - 1 else widest
             log_z = self.match_trusted(mean, cov, target, state, out) - log_rarity(log(state.factor))
-            shares[k] = self.log_share(k, log_z, mean, target, state, out)
+            shares[k] = self.log_share(k, log_z, mean, cov, target, state, out)
             total += state.trust.counts[k]
             keep = 1.0
             if shares[k] > top:
@@ -723,13 +784,13 @@ class NoisyNumbers(VectorLikelihood):
         fill_site(size, cov, out)
         return top + log(mass / total)
 
-    def log_share(self, way, log_z, mean, target, state, out):
+    def log_share(self, way, log_z, mean, cov, target, state, out):
         """Log of a way's share in the density, but for a constant; a square may be beyond float64."""
-        found = log(state.trust.counts[way]) + self.calibrated(log_z, mean, target, state, out)
+        found = log(state.trust.counts[way]) + self.calibrated(log_z, mean, cov, target, state, out)
         return found if isfinite(found) else -INFINITY
 
-    def calibrated(self, log_z, mean, target, state, out):
-        """The log density of a match if all variances are multiplied by the predictive scale."""
+    def calibrated(self, log_z, mean, cov, target, state, out):
+        """The log density of a match with calibrated variances."""
         return log_z
 
     def move_noise(self, mean, cov, target, state, gain, bound):
@@ -759,6 +820,9 @@ class NoisyNumbers(VectorLikelihood):
                 state.scale_weight_of[k] += near
                 step = min(near * _SCALE_GAIN / state.scale_weight_of[k], 1.0)
                 state.scale_of[k] += step * (min(square / total, _SCALE_CLIP) - state.scale_of[k])
+                if near > 0.0:  # unlike the scale, it starts from nothing but the first row
+                    step = min(near * _SCALE_GAIN / (state.scale_weight_of[k] - _SCALE_START_WEIGHT), 1.0)
+                    state.usual_var_of[k] += step * (cov[k * self.size + k] - state.usual_var_of[k])
 
 
 def _add(keep, old, own, new):
@@ -789,7 +853,7 @@ class GaussianOutputs(NoisyNumbers):
             out.shift[0] = error / noise
             out.score[0] = error / total
             out.information[0] = 1.0 / total
-            return -0.5 * (_LOG_2PI + log(total) + error * (error / total))
+            return -0.5 * (LOG_2PI + log(total) + error * (error / total))
         for i in range(n * n):
             out.precision[i] = 0.0
             out.first[i] = cov[i]
@@ -820,15 +884,17 @@ class GaussianOutputs(NoisyNumbers):
             for k in range(n):
                 if isnan(target[k]):
                     out.information[k * n + k] = 0.0
-        return -0.5 * (observed * _LOG_2PI + log_det + square)
+        return -0.5 * (observed * LOG_2PI + log_det + square)
 
-    def calibrated(self, log_z, mean, target, state, out):
+    def calibrated(self, log_z, mean, cov, target, state, out):
         """What is far off is so by the errors as they turned out to be."""
         k: cython.Py_ssize_t
         for k in range(self.n_outputs):
             if isnan(target[k]):
                 continue
-            scale = state.scale_of[k]
+            var = max(cov[k * self.size + k], 0.0)
+            noise = state.factor * state.noise_of[k]
+            scale = state.calibrated_var(k, var, noise, state.scale_of[k], 1.0) / (var + noise)
             square = out.score[k] * (target[k] - mean[k])
             log_z += 0.5 * (square - square / scale - log(scale))
         return log_z
@@ -870,7 +936,7 @@ def match_pair(error, f_var, cross, a_var, log_noise):
         total = s + exp(min(max(log_noise + std * _NODES[i], _LOW), _HIGH))
         inverse[i] = 1.0 / total
         scaled[i] = (near - b * std * _NODES[i]) * inverse[i]
-        share[i] = _LOG_WEIGHTS[i] - 0.5 * (_LOG_2PI + log(total) + scaled[i] * scaled[i] * total)
+        share[i] = _LOG_WEIGHTS[i] - 0.5 * (LOG_2PI + log(total) + scaled[i] * scaled[i] * total)
         top = max(top, share[i])
     mass = 0.0
     away = 0.0
@@ -1019,17 +1085,25 @@ class HeteroscedasticOutputs(NoisyNumbers):
             record[3 * n + k] = state.scale_of[k]
             record[4 * n + k] = noise_given(a_mean, a_var) - noise
             record[5 * n + k] = state.scale_weight_of[k]
+            record[6 * n + k] = state.usual_var_of[k]
 
     def noise_change(self, expected, square, total, state, k):
         """The noise has outputs of its own; what runs along is but its mean over the rows."""
         return 1.0, expected - state.noise_of[k]
 
 
-class BernoulliOutput(VectorLikelihood):
-    """Labels 0 or 1, one per output, whose probability is the sigmoid of that output."""
+class SeparateOutputs(VectorLikelihood):
+    """Outputs with a target each, independent given the outputs: each is matched as a perceptron's."""
+
+    def __init__(self, n_outputs: int, one: CompiledLikelihood):
+        VectorLikelihood.__init__(self, n_outputs)
+        self.one = one
+
+    def __reduce__(self):
+        return SeparateOutputs, (self.n_outputs, self.one)
 
     def match_trusted(self, mean, cov, target, state, out):
-        """One label after the other, each as a perceptron's, given those before: exact where one was observed.
+        """One target after the other, given those before: exact where one was observed.
 
         Each is a site of its own output alone; score and information are those of all of them.
         """
@@ -1037,7 +1111,7 @@ class BernoulliOutput(VectorLikelihood):
         i: cython.Py_ssize_t
         j: cython.Py_ssize_t
         k: cython.Py_ssize_t
-        through = out.vector  # what the labels before have left of this one, a column of I - information cov
+        through = out.vector  # what the targets before have left of this one, a column of I - information cov
         log_density = 0.0
         out.clear()
         for k in range(n):
@@ -1053,65 +1127,80 @@ class BernoulliOutput(VectorLikelihood):
             left = 0.0
             for i in range(n):
                 left += cov[k * n + i] * through[i]
-            label = sigmoid_label(now, max(left, 0.0), target[k])
-            log_density += label.log_z
+            own = self.one.match(now, max(left, 0.0), target[k], state.noise_of[k])
+            log_density += own.log_z
             for i in range(n):
-                out.score[i] += through[i] * label.score
+                out.score[i] += through[i] * own.score
                 for j in range(n):
-                    out.information[i * n + j] += through[i] * label.information * through[j]
-            out.precision[k * n + k] = label.information / label.variance_ratio
-            out.shift[k] = out.precision[k * n + k] * (now - mean[k]) + label.score / label.variance_ratio
+                    out.information[i * n + j] += through[i] * own.information * through[j]
+            out.precision[k * n + k] = own.information / own.variance_ratio
+            out.shift[k] = out.precision[k * n + k] * (now - mean[k]) + own.score / own.variance_ratio
         return log_density
 
-    def log_blank(self, target):
-        """Any labels are as probable as any others."""
-        return -_LOG_2 * self.n_observed(target)
-
-    def wrong_given_blank(self, target):
-        """All but those that are right by chance, in every output."""
-        return 1.0 - exp(self.log_blank(target))
-
-    def n_observed(self, target):
-        """How many outputs were observed."""
-        count = 0.0
+    def log_uninformative(self, target):
+        """That of all outputs that were observed."""
+        total = 0.0
         k: cython.Py_ssize_t
         for k in range(self.n_outputs):
-            count += 0.0 if isnan(target[k]) else 1.0
-        return count
+            total += 0.0 if isnan(target[k]) else self.one.log_uninformative(target[k])
+        return total
 
-
-class CountOutput(VectorLikelihood):
-    """A count whose rate is the exponential of the only output; the noise is its dispersion."""
-
-    def match_trusted(self, mean, cov, target, state, out):
-        """As a perceptron's."""
-        count = count_match(mean[0], cov[0], target[0], state.noise_of[0])
-        out.score[0] = count.score
-        out.information[0] = count.information
-        out.precision[0] = count.information / count.variance_ratio
-        out.shift[0] = count.score / count.variance_ratio
-        return count.log_z
-
-    def log_blank(self, target):
-        """As a perceptron's."""
-        return -log(target[0] + 1.0) - log(target[0] + 2.0)
-
-    def wrong_given_blank(self, target):
-        """All of them."""
-        return 1.0
+    def wrong_given_uninformative(self, target):
+        """All but those that are right by chance, in every output."""
+        right = 1.0
+        k: cython.Py_ssize_t
+        for k in range(self.n_outputs):
+            right *= 1.0 if isnan(target[k]) else 1.0 - self.one.wrong_given_uninformative()
+        return 1.0 - right
 
     def move_noise(self, mean, cov, target, state, gain, bound):
-        """Match the belief about the dispersion; ``bound`` is the most rows that it rests on."""
-        if state.noise_weight_of[0] > 0.0 and state.trust.distrust < 0.5:
-            after, weight = learn_dispersion(mean[0], cov[0], target[0], state.noise_of[0], state.noise_weight_of[0])
-            share = min(state.row_weight, 1.0)
-            if share != 1.0:  # what the row says about the log of the dispersion, to that power
-                before = (1.0 - share) * state.noise_weight_of[0]
+        """Match the belief about each learned noise; ``bound`` is the most rows that it rests on."""
+        share = min(state.row_weight, 1.0)
+        k: cython.Py_ssize_t
+        for k in range(self.n_outputs):
+            if isnan(target[k]) or not (state.noise_weight_of[k] > 0.0 and state.trust.distrust < 0.5):
+                continue
+            after, weight = self.match_noise(mean[k], cov[k * (self.size + 1)], target[k], state, k)
+            if share != 1.0:  # what the row says about the log of the noise, to that power
+                before = (1.0 - share) * state.noise_weight_of[k]
                 own = share * weight
                 weight = before + own
-                after = exp((before * log(state.noise_of[0]) + own * log(after)) / weight)
-            state.noise_of[0] = after
-            state.noise_weight_of[0] = min(weight, bound)
+                after = exp((before * log(state.noise_of[k]) + own * log(after)) / weight)
+            state.noise_of[k] = after
+            state.noise_weight_of[k] = min(weight, bound)
+
+    def match_noise(self, mean, var, y, state, k):
+        """The belief about a noise after a target: its middle, and how many rows it rests on.
+
+        The log of the noise is Gaussian with the variance ``2 / weight``, and moment-matched to the target at nodes of
+        it, as `step` does for perceptrons.
+        """
+        shares: cython.double[13]
+        weight = state.noise_weight_of[k]
+        std = sqrt(2.0 / weight)
+        middle = log(min(max(state.noise_of[k], 1e-12), 1e12))
+        top = -INFINITY
+        i: cython.Py_ssize_t
+        for i in range(13):
+            at = exp(min(max(middle + std * _FEW_NODES[i], _LEAST_LOG), _LARGEST_LOG))
+            shares[i] = self.one.match(mean, var, y, at).log_z - 0.5 * _FEW_NODES[i] * _FEW_NODES[i]
+            top = max(top, shares[i])
+        mass = 0.0
+        move = 0.0
+        spread = 0.0
+        for i in range(13):
+            shares[i] = exp(shares[i] - top)
+            mass += shares[i]
+            move += shares[i] * _FEW_NODES[i]
+        move /= mass
+        for i in range(13):
+            spread += shares[i] * (_FEW_NODES[i] - move) * (_FEW_NODES[i] - move)
+        after = exp(min(max(middle + std * move, _LEAST_LOG), _LARGEST_LOG))
+        return after, min(weight * mass / max(spread, 1e-3), weight + 2.0)
+
+    def raise_pending(self):
+        """That of the match of each output."""
+        self.one.raise_pending()
 
 
 def remove_site(cov, precision, h, values, out):

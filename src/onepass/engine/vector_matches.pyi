@@ -1,17 +1,22 @@
-from typing import Self
+from typing import NamedTuple, Self
 
 from onepass._typing import FloatArray
+from onepass.engine.matches import CompiledLikelihood
 from onepass.engine.outliers import Trust
 
 SCALE_START_WEIGHT: float
 SCALE_GAIN: float
 SCALE_CLIP: float
+OUTPUT_NOISE_START: float
+OUTPUT_NOISE_START_WEIGHT: float
+ALONE: float
 
 class NoiseState:
     noise: FloatArray
     noise_weight: FloatArray
     scale: FloatArray
     scale_weight: FloatArray
+    usual_var: FloatArray
     largest: FloatArray
     trust: Trust
     row_weight: float
@@ -21,6 +26,7 @@ class NoiseState:
         noise_weight: FloatArray,
         scale: FloatArray,
         scale_weight: FloatArray,
+        usual_var: FloatArray,
         largest: FloatArray,
         trust: Trust | None = ...,
     ) -> None: ...
@@ -37,15 +43,33 @@ class NoiseState:
 
 def widening(scale_weight: FloatArray) -> FloatArray: ...
 
+class OutputMatch(NamedTuple):
+    log_density: float
+    score: FloatArray
+    information: FloatArray
+    precision: FloatArray
+    shift: FloatArray
+
+class OutputRecord(NamedTuple):
+    mean: FloatArray
+    var: FloatArray
+    noise: FloatArray
+    scale: FloatArray
+    unknown_noise: FloatArray
+    scale_weight: FloatArray
+    usual_var: FloatArray
+    @staticmethod
+    def of(records: FloatArray) -> OutputRecord: ...
+
+OUTPUT_RECORD_SIZE: int
+
 class VectorLikelihood:
     n_outputs: int
     size: int
     n_columns: int
     may_widen: bool
     def __init__(self, n_outputs: int) -> None: ...
-    def moment_match(
-        self, mean: FloatArray, cov: FloatArray, target: FloatArray, state: NoiseState
-    ) -> tuple[float, FloatArray, FloatArray, FloatArray, FloatArray]: ...
+    def moment_match(self, mean: FloatArray, cov: FloatArray, target: FloatArray, state: NoiseState) -> OutputMatch: ...
     def separate_match(
         self, mean: FloatArray, var: FloatArray, target: FloatArray, state: NoiseState
     ) -> tuple[float, FloatArray, FloatArray]: ...
@@ -54,6 +78,7 @@ class VectorLikelihood:
     def learn_noise(
         self, mean: FloatArray, cov: FloatArray, target: FloatArray, state: NoiseState, gain: float, bound: float
     ) -> None: ...
+    def raise_pending(self) -> None: ...
 
 class NoisyNumbers(VectorLikelihood): ...
 class GaussianOutputs(NoisyNumbers): ...
@@ -61,8 +86,8 @@ class GaussianOutputs(NoisyNumbers): ...
 class HeteroscedasticOutputs(NoisyNumbers):
     def __init__(self, n_outputs: int, log_noise: float, log_noise_var: float) -> None: ...
 
-class BernoulliOutput(VectorLikelihood): ...
-class CountOutput(VectorLikelihood): ...
+class SeparateOutputs(VectorLikelihood):
+    def __init__(self, n_outputs: int, one: CompiledLikelihood) -> None: ...
 
 def site_removal(
     cov: FloatArray, precision: FloatArray, h: FloatArray, values: FloatArray

@@ -23,8 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count, one_of
-from onepass.beliefs.layout import Layout
-from onepass.beliefs.structures import Covariance, count_numbers
+from onepass.beliefs.choice import Covariance, count_numbers
 from onepass.engine.outliers import FAR
 from onepass.estimators.batch import Batch, ModelRows, PredictedRows, as_dense, is_sparse
 from onepass.estimators.files import SavableEstimator
@@ -32,10 +31,10 @@ from onepass.estimators.inputs import SCALES
 from onepass.estimators.missing import ColumnMoments
 from onepass.estimators.posterior import joint_belief
 from onepass.estimators.scaling import Scaling, warn_of_scales, zero_for_nan
-from onepass.models.drift import AUTO, as_drift
-from onepass.models.ensemble import Ensemble
-from onepass.models.mixing import joined
-from onepass.models.perceptron import Prediction, RowScores
+from onepass.layers.layout import Layout
+from onepass.models.mixture import Mixture, as_drift, joined
+from onepass.models.online import AUTO, REFINEMENTS
+from onepass.models.prediction import Prediction, RowScores
 from onepass.models.weighting import FadingWeights
 
 __all__ = ["SCALES", "OnePassEstimator"]
@@ -46,7 +45,7 @@ _MOST_NUMBERS = 200_000_000  # of the covariances of an estimator
 _LEARNED = (
     "_input_scaling",
     "_target_scaling",
-    "_ensembles",
+    "_mixtures",
     "_waiting",
     "_columns",
     "_n_rows",
@@ -67,6 +66,9 @@ class OnePassEstimator(SavableEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Forget everything, then learn the rows, ``passes`` times in the order given; networks shuffle by default.
+
+        A row that repeats the one before it is added to its weight, unless repeats are mere chance, ``forgetting`` or
+        ``drift`` is a number, or targets change while their inputs stay.
 
         Parameters
         ----------
@@ -121,7 +123,13 @@ class OnePassEstimator(SavableEstimator):
 
     def fit_encoded(self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None) -> None:
         """Learn all rows of a `fit`, by an estimator that has learned nothing; arguments as for `learn_encoded`."""
-        self.learn_encoded(X, targets, sample_weight, self.passes)
+        batch = Batch(X, targets.reshape(len(targets), -1), sample_weight).without_zeros()
+        # A rate that was given is one per row, also per row that repeats.
+        self._fit_batch(batch.run_length_encoded() if self.forgetting == 1.0 and self.drift in (0.0, AUTO) else batch)
+
+    def _fit_batch(self, batch: Batch) -> None:
+        """Learn all rows of a `fit`."""
+        self.learn_encoded(batch.rows, batch.targets, batch.weights, self.passes)
 
     def learn_encoded(
         self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None, passes: int = 1
@@ -139,7 +147,7 @@ class OnePassEstimator(SavableEstimator):
                 options = self._learning_options(times)
                 for part in self._standardized(batch, len(batch) if times > 1 else _CHUNK):
                     for k, own in part.observed_columns():
-                        self._ensembles[k].learn(own.rows, own.targets, **own.options, **options)
+                        self._mixtures[k].learn(own.rows, own.targets, **own.options, **options)
                     self._note_weights(part)
                 self._n_rows += len(batch)
 
@@ -165,7 +173,7 @@ class OnePassEstimator(SavableEstimator):
         # So that `log_evidence_` takes no scale off for what was not observed in these rows.
         self._unscored_evidence += float(self._log_scales @ (len(first) - self._n_observed))
         if passes > 1:  # which take all rows together: the first stage has but shown the evidence of the warm-up
-            self._ensembles = self._new_ensembles()
+            self._mixtures = self._new_mixtures()
             self._start_counts()
             yield batch, passes
         elif len(rest):
@@ -189,7 +197,7 @@ class OnePassEstimator(SavableEstimator):
     @property
     def _n_set_aside(self) -> int:
         """Targets that were set aside, over all outputs."""
-        return sum(ensemble.n_set_aside for ensemble in self._ensembles) + int(self._n_absurd.sum())
+        return sum(mixture.n_set_aside for mixture in self._mixtures) + int(self._n_absurd.sum())
 
     def _warn_of_set_aside(self, before: int) -> None:
         """Warn of targets that were set aside in a call, before which there were so many."""
@@ -226,12 +234,12 @@ class OnePassEstimator(SavableEstimator):
     def _predicted_before(self, batch: Batch) -> PredictedRows:
         """What is predicted of rows of a warm-up; nothing (NaN) before the first, and none is scored."""
         unknown = np.full(len(batch), np.nan)
-        if not self._ensembles:
+        if not self._mixtures:
             nothing = np.full((len(batch), *self._prediction_shape), np.nan)
             return PredictedRows(nothing, nothing, nothing, unknown, 0.0 * unknown, 0.0 * unknown)
         parts = []
         for rows in self._model_rows(batch.rows):
-            seen = [ensemble.predict(rows.X, **rows.options) for ensemble in self._ensembles]
+            seen = [mixture.predict(rows.X, **rows.options) for mixture in self._mixtures]
             parts.append(self._predicted(seen))
         mean, var, noise_var = map(np.concatenate, zip(*parts, strict=True))
         return PredictedRows(mean, var, noise_var, unknown, np.zeros(len(batch)), np.zeros(len(batch)))
@@ -240,8 +248,8 @@ class OnePassEstimator(SavableEstimator):
         """Predict rows, then learn them, after the warm-up."""
         parts = []
         for part in self._standardized(batch, _CHUNK):
-            pairs = zip(self._ensembles, part.targets.T, strict=True)
-            seen = [_predict_score_learn(ensemble, part.rows, column, part.options) for ensemble, column in pairs]
+            pairs = zip(self._mixtures, part.targets.T, strict=True)
+            seen = [_predict_score_learn(mixture, part.rows, column, part.options) for mixture, column in pairs]
             moments = self._predicted([prediction for prediction, _ in seen])
             densities, outliers, changes = (
                 np.array(own) for own in zip(*(scores[:3] for _, scores in seen), strict=True)
@@ -261,9 +269,9 @@ class OnePassEstimator(SavableEstimator):
         """Predict and score rows as `predict_then_learn_encoded`, without learning them; not during the warm-up."""
         parts = []
         for part in self._standardized(Batch(X, targets.reshape(len(targets), -1)), _CHUNK):
-            pairs = list(zip(self._ensembles, part.targets.T, strict=True))
-            moments = self._predicted([ensemble.predict(part.rows, **part.options) for ensemble, _ in pairs])
-            scores = [ensemble._scores(part.rows, column, **part.options) for ensemble, column in pairs]
+            pairs = list(zip(self._mixtures, part.targets.T, strict=True))
+            moments = self._predicted([mixture.predict(part.rows, **part.options) for mixture, _ in pairs])
+            scores = [mixture._scores(part.rows, column, **part.options) for mixture, column in pairs]
             densities, outliers = (np.array(own) for own in zip(*scores, strict=True))
             log_density = densities.sum(axis=0) - ~np.isnan(part.targets) @ self._log_scales
             parts.append(PredictedRows(*moments, log_density, outliers.max(axis=0), np.zeros(len(part))))
@@ -280,7 +288,7 @@ class OnePassEstimator(SavableEstimator):
             stop = start + rows.X.shape[0]
             part = Batch(rows.X, columns[start:stop], None, rows.options.get("X_var"))
             for k, own in part.observed_columns():
-                seen, model = ~np.isnan(part.targets[:, k]), self._ensembles[k]
+                seen, model = ~np.isnan(part.targets[:, k]), self._mixtures[k]
                 found[start:stop][seen, k] = model.outlier_probability(own.rows, own.targets, **own.options)
             start = stop
         return np.asarray(found.max(axis=1))
@@ -290,8 +298,8 @@ class OnePassEstimator(SavableEstimator):
 
         After this call the rounding errors of later rows do not depend on whether the estimator was saved in between.
         """
-        for ensemble in self._ensembles:
-            ensemble.close_block()
+        for mixture in self._mixtures:
+            mixture.close_block()
 
     @property
     def _is_warming_up(self) -> bool:
@@ -299,7 +307,7 @@ class OnePassEstimator(SavableEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        one_of(self.refine, ("auto", "ep", "reuse"), "refine")
+        one_of(self.refine, REFINEMENTS, "refine")
         self._check_passes()
 
     def _check_passes(self) -> None:
@@ -316,16 +324,7 @@ class OnePassEstimator(SavableEstimator):
 
     def _learning_options(self, passes: int) -> dict[str, Any]:
         """Options of the models' ``learn``."""
-        if passes == 1:
-            return {}
-        refine = self.refine
-        if refine == "auto":
-            refine = "ep" if self._keeps_sites(self._ensembles) else "reuse"
-        return {"passes": passes, "refine": refine}
-
-    def _keeps_sites(self, ensembles: list[Ensemble]) -> bool:
-        """Whether models can remove a row's contribution again, which ``refine="ep"`` needs."""
-        return ensembles[0].members[0].covariance == "full" and self.forgetting == 1.0 and self.drift == 0.0
+        return {} if passes == 1 else {"passes": passes, "refine": self.refine}
 
     # The state before the first row, and during the warm-up.
 
@@ -364,7 +363,7 @@ class OnePassEstimator(SavableEstimator):
         self._input_scaling = Scaling.none(self._n_inputs)
         self._target_scaling = Scaling.none(self._n_targets)
         # Standardised models depend on the statistics of the first rows, so the warm-up makes them.
-        self._ensembles = [] if self.standardize else self._new_ensembles()
+        self._mixtures = [] if self.standardize else self._new_mixtures()
         self._waiting = None
         self._start_counts()
         self._n_absurd = np.zeros(self._n_targets, dtype=np.int64)
@@ -372,7 +371,7 @@ class OnePassEstimator(SavableEstimator):
         self._unscored_rows, self._unscored_evidence = 0, 0.0
 
     def _start_counts(self) -> None:
-        """Begin anew what is counted beside the models."""
+        """Reset what is counted besides the models."""
         self._n_rows, self._short_weights = 0, np.zeros(self._n_targets)
         self._columns = ColumnMoments.start(self._n_inputs) if self.missing == "mean" else None
 
@@ -386,7 +385,7 @@ class OnePassEstimator(SavableEstimator):
         first = batch.part(0, self.warm_up)
         self._input_scaling = self._scaling_of_inputs(first)
         self._target_scaling = self._scaling_of_targets(first)
-        self._ensembles = self._new_ensembles()
+        self._mixtures = self._new_mixtures()
         self._start_counts()
         return batch
 
@@ -398,13 +397,13 @@ class OnePassEstimator(SavableEstimator):
         weights = None if batch.weights is None else np.repeat(batch.weights, len(columns) // len(batch))
         return Scaling.of_near(columns, self.outliers, weights).repeated(self._n_inputs // columns.shape[1])
 
-    def _new_ensembles(self) -> list[Ensemble]:
-        """Models that have learned nothing, an ensemble per number of a target."""
-        return [self._new_ensemble(scale) for scale in self._target_scaling.scale]
+    def _new_mixtures(self) -> list[Mixture]:
+        """Models that have learned nothing, a mixture per number of a target."""
+        return [self._new_mixture(scale) for scale in self._target_scaling.scale]
 
-    def _new_ensemble(self, target_scale: float) -> Ensemble:
+    def _new_mixture(self, target_scale: float) -> Mixture:
         members = [self._new_member(scale, target_scale) for scale in self._scales]
-        return self._ensemble_of(members, FadingWeights.start(len(members)))
+        return Mixture(members, FadingWeights.start(len(members)))
 
     def _standardized(self, batch: Batch, size: int) -> Iterator[Batch]:
         """The batch as the models take it; sparse rows that have to be dense come in parts of ``size``."""
@@ -463,7 +462,7 @@ class OnePassEstimator(SavableEstimator):
         raise NotImplementedError
 
     def _predicted(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Mean, variance and noise that the ensembles predicted, in the targets' own units."""
+        """Mean, variance and noise that the mixtures predicted, in the targets' own units."""
         raise NotImplementedError
 
     def _scaled_columns(self, X: Any) -> Any:
@@ -489,16 +488,20 @@ class OnePassEstimator(SavableEstimator):
     # What was learned.
 
     def __sklearn_is_fitted__(self) -> bool:
-        return bool(getattr(self, "_ensembles", None))
+        return bool(getattr(self, "_mixtures", None))
 
     def _rows(self, X: Any) -> Iterator[ModelRows]:
         """Rows to predict, checked, standardised and in chunks."""
         check_is_fitted(self)
         return self._model_rows(self._checked_rows(X))
 
-    def _member_predictions(self, ensemble: Ensemble, chunks: list[ModelRows]) -> Prediction:
-        """What each component of an ensemble predicts for rows in chunks, ``(components, n, ...)``."""
-        return joined(ensemble.member_predictions(rows.X, **rows.options) for rows in chunks)
+    def _member_predictions(self, mixture: Mixture, chunks: list[ModelRows]) -> Prediction:
+        """What each component of a mixture predicts for rows in chunks, ``(components, n, ...)``."""
+        return joined(mixture.member_predictions(rows.X, **rows.options) for rows in chunks)
+
+    def _interval_parts(self, mixture: Mixture, chunks: list[ModelRows]) -> Prediction:
+        """What the components take the quantiles of intervals from, ``(components, n, ...)``."""
+        return joined(mixture.interval_predictions(rows.X, **rows.options) for rows in chunks)
 
     def linear_belief(self) -> tuple[FloatArray, FloatArray]:
         """Mean ``(1 + d,)`` and covariance of the intercept and weights by which a perceptron predicts its next row.
@@ -507,11 +510,14 @@ class OnePassEstimator(SavableEstimator):
         ``covariance="diagonal"`` the diagonal is returned, ``(1 + d,)``.
         """
         check_is_fitted(self)
-        return joint_belief(self._ensembles[0])
+        return joint_belief(self._mixtures[0])
 
     @property
     def n_seen_(self) -> int:
-        """Rows learned, each counted once whatever its weight, and none of weight 0; `weight_sum_` sums the weights."""
+        """Rows learned, each counted once whatever its weight, and none of weight 0; `weight_sum_` sums the weights.
+
+        Rows that `fit` takes for copies of the row before them are part of its weight.
+        """
         check_is_fitted(self)
         return self._n_rows
 
@@ -519,35 +525,35 @@ class OnePassEstimator(SavableEstimator):
     def covariance_(self) -> Covariance:
         """Which correlations between weights are kept; the choice made by ``covariance="auto"``."""
         check_is_fitted(self)
-        chosen: Covariance = self._ensembles[0].members[0].covariance
+        chosen: Covariance = self._mixtures[0].members[0].covariance
         return chosen
 
     @property
     def prior_weights_(self) -> FloatArray:
         """Current weight of each prior scale, ``(k,)``, or ``(q, k)`` for several outputs."""
         check_is_fitted(self)
-        weights = np.array([ensemble.weights for ensemble in self._ensembles])
+        weights = np.array([mixture.weights for mixture in self._mixtures])
         return np.asarray(weights[0] if len(weights) == 1 else weights)
 
     @property
     def outliers_(self) -> Any:
         """Estimated share of the targets that can't be trusted; ``(q,)`` for several outputs."""
         check_is_fitted(self)
-        shares = [ensemble.outliers_ for ensemble in self._ensembles]
+        shares = [mixture.outliers_ for mixture in self._mixtures]
         return shares[0] if len(shares) == 1 else np.array(shares)
 
     @property
     def n_set_aside_(self) -> Any:
         """Targets that were counted but not learned, since they were absurdly far off; ``(q,)`` for several outputs."""
         check_is_fitted(self)
-        counts = [int(n) + ensemble.n_set_aside for n, ensemble in zip(self._n_absurd, self._ensembles, strict=True)]
+        counts = [int(n) + mixture.n_set_aside for n, mixture in zip(self._n_absurd, self._mixtures, strict=True)]
         return counts[0] if len(counts) == 1 else np.array(counts)
 
     @property
     def drift_(self) -> Any:
         """Current probability of each rate of drift; a list of such dictionaries for several outputs."""
         check_is_fitted(self)
-        found = [ensemble.drift_ for ensemble in self._ensembles]
+        found = [mixture.drift_ for mixture in self._mixtures]
         return found[0] if len(found) == 1 else found
 
     @property
@@ -570,7 +576,7 @@ class OnePassEstimator(SavableEstimator):
     @property
     def _evidence(self) -> float:
         """Log evidence of all rows, standardised."""
-        return float(sum(ensemble.log_evidence for ensemble in self._ensembles))
+        return float(sum(mixture.log_evidence for mixture in self._mixtures))
 
     @property
     def _log_scales(self) -> FloatArray:
@@ -580,7 +586,7 @@ class OnePassEstimator(SavableEstimator):
     @property
     def _n_observed(self) -> FloatArray:
         """In how many rows each number of the targets was observed, ``(q,)``, by their weights."""
-        seen = np.array([ensemble.members[0].n_seen for ensemble in self._ensembles], dtype=np.float64)
+        seen = np.array([mixture.members[0].n_seen for mixture in self._mixtures], dtype=np.float64)
         return seen - self._short_weights
 
 
@@ -591,23 +597,23 @@ def _weights_of_observed(batch: Batch) -> FloatArray | None:
 
 
 def _predict_score_learn(
-    ensemble: Ensemble, rows: Any, column: FloatArray, options: dict[str, Any]
+    mixture: Mixture, rows: Any, column: FloatArray, options: dict[str, Any]
 ) -> tuple[Prediction, RowScores]:
     """Predict every row just before it is learned, or passed over because its target was not observed."""
     seen = ~np.isnan(column)
     if seen.all():
-        return ensemble.predict_score_learn(rows, column, **options)
+        return mixture._predict_then_learn(rows, column, **options)
     edges = [0, *(np.flatnonzero(np.diff(seen)) + 1).tolist(), len(seen)]
     predictions, scores = [], []
     for start, stop in pairwise(edges):
         part = slice(start, stop)
         if seen[start]:
             own_options = {name: values[part] for name, values in options.items()}
-            prediction, own = ensemble.predict_score_learn(rows[part], column[part], **own_options)
+            prediction, own = mixture._predict_then_learn(rows[part], column[part], **own_options)
             scores.append(own[:3])
         else:
             own_options = {name: values[part] for name, values in options.items() if name != "sample_weight"}
-            prediction = ensemble.predict(rows[part], **own_options)
+            prediction = mixture.predict(rows[part], **own_options)
             scores.append((np.zeros(stop - start),) * 3)
         predictions.append(prediction)
     joined = Prediction(*map(np.concatenate, zip(*predictions, strict=True)))

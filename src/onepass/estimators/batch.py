@@ -4,7 +4,7 @@ Sparse and dense rows meet here too, as far as anything but a model can tell the
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,8 @@ from scipy.sparse import csr_array, issparse, vstack
 from onepass._typing import FloatArray
 
 __all__ = ["Batch", "ModelRows", "PredictedRows", "as_dense", "is_sparse"]
+
+_FAR_MORE = 10  # times
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,28 @@ class Batch:
         kept = self.weights > 0.0
         weights = self.weights[kept]
         return Batch(self.rows[kept], self.targets[kept], None if (weights == 1.0).all() else weights)
+
+    def run_length_encoded(self) -> "Batch":
+        """The batch with every row that repeats the one before it, in inputs and targets, added to the weight of that.
+
+        Repeats are copies if rows are equal in succession far more often than in pairs drawn at random, and if inputs
+        change far more often than targets under the same inputs. Otherwise all rows stay: equal rows of coarse data are
+        observations of their own, and rows whose inputs stay when the target changes are steps in time.
+        """
+        later, earlier = slice(1, None), slice(None, -1)
+        same = _equal_rows(self.targets, later, earlier)
+        if not same.any():
+            return self
+        same_inputs = _equal_rows(self.rows, later, earlier)
+        in_time = same_inputs & ~same
+        same &= same_inputs
+        if not same.any() or not _far_more(~same_inputs, in_time):
+            return self
+        every, other = slice(None), np.random.default_rng(0).permutation(len(self))
+        if not _far_more(same, _equal_rows(self.targets, every, other) & _equal_rows(self.rows, every, other)):
+            return self
+        starts = np.append(0, np.flatnonzero(~same) + 1)
+        return replace(self.at(starts), weights=np.add.reduceat(self.full_weights, starts))
 
     @property
     def n_counted(self) -> int:
@@ -139,3 +163,26 @@ def as_dense(rows: Any) -> FloatArray:
 def is_sparse(rows: Any) -> bool:
     """Whether rows are a SciPy sparse matrix or array."""
     return bool(issparse(rows))
+
+
+def _equal_rows(rows: Any, first: Any, second: Any) -> NDArray[np.bool_]:
+    """Whether rows ``(n, d)`` at the first places equal those at the second; what is missing (NaN) is equal."""
+    if is_sparse(rows):
+        products = rows @ np.random.default_rng(0).normal(size=rows.shape[1])  # which differ for most rows that do
+        same, places = np.asarray(products[first] == products[second]), np.arange(len(products))
+        found = np.flatnonzero(same)
+        differ = csr_array(rows[places[first][found]] != rows[places[second][found]])
+        same[found] = np.diff(differ.indptr) == 0
+        return same
+    bits = rows.view(np.int64)  # by which NaN equals itself
+    same = np.ones(len(bits[first]), dtype=bool)
+    for column in bits.T:
+        same &= column[first] == column[second]
+        if not same.any():
+            break
+    return same
+
+
+def _far_more(rows: NDArray[np.bool_], others: NDArray[np.bool_]) -> bool:
+    """Whether far more of the rows are marked than of the others."""
+    return bool(np.count_nonzero(rows) > _FAR_MORE * np.count_nonzero(others))

@@ -1,10 +1,9 @@
 """Classification: a perceptron for two classes, one joint softmax step for more."""
 
-from typing import Any, ClassVar, Literal, Self, overload
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
@@ -13,18 +12,19 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from onepass._typing import FloatArray
 from onepass._validation import as_nonnegative, as_share, one_of
 from onepass.activations import as_activation
-from onepass.beliefs.layout import Layout
-from onepass.beliefs.prior import prior_variances
-from onepass.beliefs.structures import Covariance
+from onepass.beliefs.choice import Covariance
+from onepass.beliefs.prior import PERCEPTRON_BELIEFS, prior_variances, takes_sparse_rows
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.batch import PredictedRows
 from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS
 from onepass.estimators.posterior import contrast_belief, draw_functions, draw_labels, linear_coefficients
 from onepass.files.state import Arrays, Parameters
-from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile
-from onepass.models.mixing import joined
+from onepass.layers.layout import Layout
+from onepass.likelihoods.mixtures import mixture_moments
+from onepass.models.mixture import with_drift
 from onepass.models.network import BayesianNetwork
-from onepass.models.perceptron import BayesianPerceptron, Prediction
+from onepass.models.perceptron import BayesianPerceptron
+from onepass.models.prediction import Prediction
 
 __all__ = ["BayesianPerceptronClassifier", "OnePassClassifier"]
 
@@ -42,7 +42,6 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
     class_weight: Any
 
     _balanced: Any = None  # weights of classes that `fit` has found
-    _former_arguments: ClassVar[dict[str, Any]] = {**OnePassEstimator._former_arguments, "class_weight": None}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -56,6 +55,9 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Forget everything, then learn the rows, ``passes`` times in the order given; networks shuffle by default.
+
+        A row that repeats the one before it is added to its weight, unless repeats are mere chance, ``forgetting`` or
+        ``drift`` is a number, or targets change while their inputs stay.
 
         Parameters
         ----------
@@ -117,7 +119,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         With ``return_std`` also the standard deviations of the probabilities, which come from not knowing the weights.
         """
         weights, parts = self._mixture_parts(X)
-        mean, var = mixture_moments(weights, parts.mean, parts.var, self._ensembles[0].likely_weights)
+        mean, var = mixture_moments(weights, parts.mean, parts.var, self._mixtures[0].likely_weights)
         if self._binary:
             mean, var = np.exp(self._log_sides(weights, parts)), np.column_stack([var, var])
         probabilities = mean / mean.sum(axis=1, keepdims=True)
@@ -142,11 +144,8 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         Gaussian.
         """
         as_share(level, "level", open_above=True)
-        (ensemble,) = self._ensembles
-        parts = joined(ensemble.interval_predictions(rows.X, **rows.options) for rows in self._rows(X))
-        weights, link = ensemble.component_weights, self._link if self._binary else expit
-        means, stds = parts.pre_mean, np.sqrt(parts.pre_var)
-        low, high = (link(mixture_quantile(weights, means, stds, 0.5 + side * level / 2)) for side in (-1, 1))
+        (mixture,) = self._mixtures
+        low, high = mixture.interval_of(self._interval_parts(mixture, list(self._rows(X))), level)
         return low, high
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Any:
@@ -163,7 +162,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         array([['no', 'yes', 'yes', 'yes', 'yes']], dtype='<U3')
         """
         random = check_random_state(random_state)
-        drawn = draw_functions(self._ensembles[0], list(self._rows(X)), n_samples, random).outputs
+        drawn = draw_functions(self._mixtures[0], list(self._rows(X)), n_samples, random).outputs
         return self.classes_[draw_labels(drawn, random).T]
 
     def sample_function(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
@@ -173,7 +172,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         as Thompson sampling needs.
         """
         random = check_random_state(random_state)
-        drawn = draw_functions(self._ensembles[0], list(self._rows(X)), n_samples, random).outputs
+        drawn = draw_functions(self._mixtures[0], list(self._rows(X)), n_samples, random).outputs
         return np.asarray(np.moveaxis(drawn, 0, -1))
 
     def _check_balance(self) -> None:
@@ -244,8 +243,8 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
     def _mixture_parts(self, X: Any) -> tuple[FloatArray, Prediction]:
         """The components' weights, and what each of them predicts, ``(k, n)`` or ``(k, n, K)``."""
         rows = list(self._rows(X))
-        (ensemble,) = self._ensembles
-        return ensemble.component_weights, self._member_predictions(ensemble, rows)
+        (mixture,) = self._mixtures
+        return mixture.component_weights, self._member_predictions(mixture, rows)
 
     def _log_sides(self, weights: FloatArray, parts: Prediction) -> FloatArray:
         """Log probabilities of both classes; all links being odd around 1/2, each keeps its digits in its own tail."""
@@ -264,7 +263,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
 
     def _restore(self, parameters: Parameters, arrays: Arrays) -> None:
         labels, dtype = parameters["classes"], np.dtype(parameters["classes_dtype"])
-        if dtype.kind not in "biufUO" or not isinstance(labels, list) or len(parameters["committees"]) != 1:
+        if dtype.kind not in "biufUO" or not isinstance(labels, list) or len(parameters["mixtures"]) != 1:
             raise ValueError(f"the saved classes must be numbers or strings, got {str(labels)[:40]}")
         self.classes_ = np.array(labels, dtype=np.str_ if dtype.kind == "U" else dtype)
         if self.classes_.ndim != 1 or len(np.unique(self.classes_)) != len(labels) or len(labels) < 2:
@@ -443,14 +442,14 @@ class BayesianPerceptronClassifier(OnePassClassifier):
 
     def _linear_parts(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         check_is_fitted(self)
-        (ensemble,) = self._ensembles
+        (mixture,) = self._mixtures
         inputs = self._input_scaling
         if self._binary:
-            coef, intercept, cov = linear_coefficients(ensemble, inputs)
+            coef, intercept, cov = linear_coefficients(mixture, inputs)
             return coef[None], np.array([intercept]), cov
-        mean, var = contrast_belief(ensemble)
-        coef = mean[:, :-1] / inputs.scale
-        return coef, mean[:, -1] - coef @ inputs.centre, var[:, :-1] / inputs.scale**2
+        mean, var = contrast_belief(mixture)
+        coef = mean[:, 1:] / inputs.scale
+        return coef, mean[:, 0] - coef @ inputs.centre, var[:, 1:] / inputs.scale**2
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -459,7 +458,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
 
     @property
     def _keeps_sparse(self) -> bool:
-        return self._binary and self._form == "diagonal"
+        return self._binary and takes_sparse_rows(self._form)
 
     @property
     def _link(self) -> Any:
@@ -477,13 +476,15 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     def _form(self) -> Covariance:
         if not self._binary:
             return super()._form
+        if self.covariance == "auto" and not self._fits("full"):
+            return "diagonal"
         # Two classes have one output, all of whose weights are a neuron's.
-        too_large = self.covariance == "auto" and not self._fits("full")
-        return "diagonal" if self.covariance == "diagonal" or too_large else "full"
+        return self.covariance if self.covariance in PERCEPTRON_BELIEFS else "full"
 
     def _new_member(self, scale: float, target_scale: float) -> Any:
         if self._binary:
-            return BayesianPerceptron(
+            return with_drift(
+                BayesianPerceptron,
                 self._n_inputs,
                 self.activation,
                 bias=self.fit_intercept,
@@ -497,7 +498,8 @@ class BayesianPerceptronClassifier(OnePassClassifier):
             raise ValueError(
                 f"fit_intercept=False works with two classes only, got {len(self.classes_)}; pass fit_intercept=True"
             )
-        return BayesianNetwork(
+        return with_drift(
+            BayesianNetwork,
             self._n_inputs,
             hidden=(),
             n_outputs=len(self.classes_),

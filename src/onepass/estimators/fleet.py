@@ -21,7 +21,7 @@ from onepass.beliefs.prior import prior_variances
 from onepass.estimators.batch import PredictedRows
 from onepass.files.state import Arrays, Parameters, as_number, as_tally, nested, sized, under
 from onepass.models.fleet import PerceptronFleet
-from onepass.models.perceptron import Prediction, RowScores
+from onepass.models.prediction import Prediction, RowScores
 
 __all__ = ["FleetEstimator"]
 
@@ -144,7 +144,7 @@ class FleetEstimator:
         yield from (slice(*pair) for pair in pairwise([*edges, n]))
 
     def _predict_score_learn(self, X: FloatArray, targets: FloatArray, keys: list[str]) -> tuple[Prediction, RowScores]:
-        seen, scores = self._fleet.predict_score_learn(keys, X, targets)
+        seen, scores = self._fleet.predict_score_learn(X, targets, keys=keys)
         if self._learns_noise:
             var = seen.var[:, None] + seen.noise_var[:, None] * _NOISES
             densities = -0.5 * (np.log(var) + np.square(targets - seen.mean)[:, None] / var)
@@ -180,7 +180,7 @@ class FleetEstimator:
         return seen.mean - half, seen.mean + half
 
     def _seen(self, X: Any, keys: Sequence[str]) -> Prediction:
-        return self._fleet.predict(list(keys), np.asarray(X, dtype=np.float64))
+        return self._fleet.predict(np.asarray(X, dtype=np.float64), keys=list(keys))
 
     def _per_class(self, seen: Prediction) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Mean, variance and noise; for labels of both."""
@@ -212,10 +212,6 @@ class FleetEstimator:
     def n_set_aside_(self) -> int:
         """Rows of all keys that were counted but not learned, since their target was absurdly far off."""
         return self._fleet.n_set_aside
-
-    def n_seen_of(self, key: str) -> int:
-        """Rows learned of a key."""
-        return self._fleet.perceptron(key).n_seen if key in self._fleet else 0
 
     @property
     def coef_(self) -> FloatArray:

@@ -1,6 +1,6 @@
 """Data frames of pandas and polars and Arrow tables, seen alike: columns by their place, some of which are categories.
 
-None of these libraries is imported: whoever gives a data frame has its library.
+None of these libraries is imported: a caller with a data frame has its library.
 """
 
 from abc import ABC, abstractmethod

@@ -16,6 +16,7 @@ from sklearn.utils.validation import (
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_flag, as_outliers, as_positive, as_row_weights, one_of
+from onepass.beliefs.prior import takes_sparse_rows
 from onepass.estimators.categories import Categories, text_column
 
 __all__ = ["INTERCEPT_SCALE", "OUTLIERS", "SCALES", "WIDE_SCALES", "CheckedInputs"]
@@ -46,7 +47,7 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
     _categories: Categories | None = None
     _auto_scales: tuple[float, ...] = SCALES
     _wide_scales: tuple[float, ...] = ()  # more of them, for targets in units of their own
-    _target_checks: dict[str, Any] = {}  # noqa: RUF012 (what scikit-learn is told of the targets)
+    _target_checks: dict[str, Any] = {}  # noqa: RUF012 (how scikit-learn checks the targets)
     _chooses_scale = False  # whether a prior_scale of None is allowed
     _sparse_models = True  # whether the models can take sparse rows
 
@@ -150,18 +151,18 @@ class CheckedInputs(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _row_checks(self) -> dict[str, Any]:
-        """What scikit-learn is told of the rows."""
+        """How scikit-learn checks the rows."""
         finite = "allow-nan" if self.missing == "mean" else True
         return {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": finite}
 
     def _as_table(self, X: Any) -> Any:
-        """Rows ``(n, d)``, whatever form a subclass takes beside it."""
+        """Rows ``(n, d)``, in whatever form a subclass accepts."""
         return X
 
     @property
     def _keeps_sparse(self) -> bool:
         """Whether sparse rows reach the models as they are."""
-        return self._sparse_models and self.covariance == "diagonal"
+        return self._sparse_models and takes_sparse_rows(self.covariance)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""Inputs that were not observed: in their place stands the mean of their column, as uncertain as the column varies.
+"""Inputs that were not observed: each is replaced by the mean of its column, as uncertain as the column varies.
 
 The mean is that of the values before the row, so that what is learned does not depend on what comes later, nor on how
 calls divide the rows. All in the units that models have, in which an unknown column has mean 0 and variance 1.

@@ -1,7 +1,7 @@
 """Classifier and regressor whose models are networks of perceptrons.
 
-With ``members`` above 1 the ensemble is a `BayesianCommittee` of networks with different seeds and priors; with one
-member it is, as for perceptrons, an ensemble over prior scales only.
+With ``members`` above 1 the mixture is a `BayesianCommittee` of networks with different seeds and priors; with one
+member it is, as for perceptrons, a mixture over prior scales only.
 """
 
 import copy
@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_nonnegative, one_of
 from onepass.activations import as_activation
-from onepass.beliefs.layout import Conv2D, ImageShape, LayerSize, Layout, as_image_shape, flat_size
-from onepass.beliefs.structures import STRUCTURES, Covariance
+from onepass.beliefs.choice import BELIEFS, Covariance
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.batch import Batch
 from onepass.estimators.classifier import OnePassClassifier
@@ -23,13 +22,14 @@ from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS
 from onepass.estimators.refinement import MOST_SITE_NUMBERS, PASSES, best_passes, held_out_densities, trial_split
 from onepass.estimators.regressor import OnePassRegressor
 from onepass.files.state import Arrays, Parameters
-from onepass.models.ensemble import BayesianCommittee, Ensemble
+from onepass.layers import ImageShape, Layer, LayerSize, as_image_shape, flat_size
+from onepass.layers.layout import Layout
+from onepass.models.mixture import BayesianCommittee, Mixture, with_drift
 from onepass.models.network import BayesianNetwork
-from onepass.models.weighting import RuleWeights
 
 __all__ = ["BayesianMLPClassifier", "BayesianMLPRegressor"]
 
-_SCALES = (0.5, 1.0, 2.0)  # beside the network's own prior
+_SCALES = (0.5, 1.0, 2.0)  # besides the network's own prior
 _PROBES = 200  # inputs at which the importance of features is measured
 
 
@@ -58,13 +58,13 @@ class _Networks(OnePassEstimator):
         if not isinstance(self.shuffle, (bool, np.bool_)) and self.shuffle != "auto":
             raise ValueError(f"shuffle must be True, False or 'auto', got {self.shuffle!r}")
         if not isinstance(self.covariance, (tuple, list)):
-            one_of(self.covariance, ("auto", *STRUCTURES), "covariance")
+            one_of(self.covariance, ("auto", *BELIEFS), "covariance")
         if self.image_shape is not None:
             as_image_shape(self.image_shape, "image_shape")
             return
         layers = self.hidden_layer_sizes if np.iterable(self.hidden_layer_sizes) else (self.hidden_layer_sizes,)
         for layer in layers:
-            if isinstance(layer, Conv2D):
+            if isinstance(layer, Layer) and layer.needs_images:
                 raise ValueError(f"{layer} needs images: pass their image_shape, such as (28, 28) or (32, 32, 3)")
 
     def _check_passes(self) -> None:
@@ -77,9 +77,8 @@ class _Networks(OnePassEstimator):
         super()._start_counts()
         self.n_passes_ = 1
 
-    def fit_encoded(self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None) -> None:
+    def _fit_batch(self, batch: Batch) -> None:
         """Learn all rows of a `fit`: shuffled, and in as many passes as ``passes`` says."""
-        batch = Batch(X, targets.reshape(len(targets), -1), sample_weight).without_zeros()
         rng = np.random.default_rng([self.random_state or 0, len(batch)])
         if self._shuffles:
             batch = batch.at(rng.permutation(len(batch)))
@@ -107,15 +106,15 @@ class _Networks(OnePassEstimator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is wrong with the rows is said when they are learned
             learned = trial._with_warm_up(learned) if self.standardize else learned
-        trial._ensembles = trial._new_ensembles()
-        if not self._keeps_sites(trial._ensembles):
+        trial._mixtures = trial._new_mixtures()
+        if not trial._mixtures[0].keeps_sites:
             return 1
         (learned,) = trial._standardized(learned, len(learned))
         (held_out,) = trial._standardized(held_out, len(held_out))
         tested, densities = dict(held_out.observed_columns()), np.zeros(len(PASSES))
         for k, own in learned.observed_columns():
             if k in tested:
-                densities += held_out_densities(trial._ensembles[k].members[0], own, tested[k])
+                densities += held_out_densities(trial._mixtures[k].members[0], own, tested[k])
         return best_passes(densities)
 
     def _as_table(self, X: Any) -> Any:
@@ -140,14 +139,14 @@ class _Networks(OnePassEstimator):
         """Of images the channels: a pixel that is dark in all of the first images has no scale of its own."""
         return X if self.image_shape is None else X.reshape(-1, _with_channels(tuple(self.image_shape))[-1])
 
-    def _new_ensemble(self, target_scale: float) -> Ensemble:
+    def _new_mixture(self, target_scale: float) -> Mixture:
         if self.members == 1:
-            return super()._new_ensemble(target_scale)
+            return super()._new_mixture(target_scale)
         options = self._options(float(self.prior_scale), target_scale)
         return BayesianCommittee(self._entering, members=self.members, **options)
 
-    def _new_member(self, scale: float, target_scale: float) -> BayesianNetwork:
-        return BayesianNetwork(self._entering, **self._options(scale, target_scale))
+    def _new_member(self, scale: float, target_scale: float) -> Any:
+        return with_drift(BayesianNetwork, self._entering, **self._options(scale, target_scale))
 
     @property
     def _entering(self) -> int | ImageShape:
@@ -192,8 +191,8 @@ class _Networks(OnePassEstimator):
         check_is_fitted(self)
         rows = np.random.default_rng(0).normal(size=(_PROBES, self._n_inputs))
         sizes = np.zeros(self._n_inputs)
-        for ensemble in self._ensembles:
-            for weight, member in zip(ensemble.weights, ensemble.members, strict=True):
+        for mixture in self._mixtures:
+            for weight, member in zip(mixture.weights, mixture.members, strict=True):
                 slopes = member.input_jacobian(rows)
                 if slopes.shape[1] > 1:
                     slopes = slopes - slopes.mean(axis=1, keepdims=True)
@@ -211,13 +210,6 @@ class _Networks(OnePassEstimator):
     def _restore(self, parameters: Parameters, arrays: Arrays) -> None:
         super()._restore(parameters, arrays)
         self.n_passes_ = as_count(parameters["n_passes"], "n_passes")
-
-    def _restored_ensemble(self, number: int, members: list[Any], arrays: Arrays) -> Ensemble:
-        if self.members == 1:
-            return super()._restored_ensemble(number, members, arrays)
-        own = {name: arrays[f"{name}/{number}"] for name in ("weights", "count", "recent", "noise")}
-        sizes = (len(members), members[0].n_outputs)
-        return BayesianCommittee.of(members, RuleWeights.from_arrays("stacked", *sizes, own))
 
 
 def _with_channels(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -392,14 +384,14 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         Number of units of each hidden layer; for images the first layers may be convolutions, see `onepass.Conv2D`.
     activation : str or Activation
         Activation of the hidden units, as for `onepass.BayesianPerceptron`.
-    observation : {"auto", "gaussian", "poisson", "negative_binomial"}
+    observation : {"auto", "gaussian", "heteroscedastic", "poisson", "negative_binomial"}
         What a target is: the output plus Gaussian noise, which is the default, or a count whose rate is the exponential
         of the output; with ``"negative_binomial"`` counts vary more than a Poisson distribution allows, by a dispersion
-        that is learned.
-    noise : float, "learn" or "heteroscedastic"
+        that is learned. With ``"heteroscedastic"`` the variance of the noise depends on the input, and is learned with
+        an additional output of the network.
+    noise : float or "learn"
         Variance of the targets' noise, or the dispersion of negative binomial counts; by default it is estimated from
-        the rows. ``"heteroscedastic"`` learns a variance that depends on the input, with an additional output of the
-        network.
+        the rows.
     prior_scale : float or "auto"
         Multiplies the standard deviations of the weights before the first row. ``"auto"`` learns with several scales
         side by side, weighted by how well each predicted the last rows; it needs one pass and ``members=1``.

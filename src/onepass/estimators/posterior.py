@@ -1,4 +1,4 @@
-"""What ensembles have learned: coefficients with their covariance, and random functions and targets."""
+"""What mixtures have learned: coefficients with their covariance, and random functions and targets."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count
+from onepass.beliefs.choice import BELIEFS
 from onepass.estimators.batch import ModelRows
 from onepass.estimators.scaling import Scaling
 from onepass.likelihoods.counts import LARGEST
 from onepass.likelihoods.mixtures import mixture_moments
-from onepass.models.ensemble import Ensemble
+from onepass.models.mixture import Mixture
 
 __all__ = [
     "Coefficients",
@@ -37,14 +38,14 @@ class Coefficients(NamedTuple):
 
 
 def linear_coefficients(
-    ensemble: Ensemble, inputs: Scaling, target_scale: float = 1.0, target_centre: float = 0.0
+    mixture: Mixture, inputs: Scaling, target_scale: float = 1.0, target_centre: float = 0.0
 ) -> Coefficients:
-    """Mean, intercept and covariance of an ensemble of perceptrons, whose inputs and target were standardised.
+    """Mean, intercept and covariance of a mixture of perceptrons, whose inputs and target were standardised.
 
     They are the posterior's: averaged over what is known of a learned noise.
     """
-    bias = ensemble.members[0].bias
-    mean, cov = _mixed(ensemble, [member.posterior() for member in ensemble.members])
+    bias = mixture.members[0].bias
+    mean, cov = _mixed(mixture, [member.posterior() for member in mixture.members])
     factor = target_scale / inputs.scale
     coef = mean[bias:] * factor
     intercept = target_scale * mean[:bias].sum() + target_centre - coef @ inputs.centre
@@ -53,14 +54,14 @@ def linear_coefficients(
     return Coefficients(coef, intercept, cov[bias:, bias:] * np.outer(factor, factor))
 
 
-def joint_belief(ensemble: Ensemble) -> tuple[FloatArray, FloatArray]:
-    """Mean and covariance, or variances, of the weights that predict an ensemble's next row, the bias first."""
-    return _mixed(ensemble, [_bias_first(member.ahead(1)) for member in ensemble.members])
+def joint_belief(mixture: Mixture) -> tuple[FloatArray, FloatArray]:
+    """Mean and covariance, or variances, of the weights that predict a mixture's next row, the bias first."""
+    return _mixed(mixture, [_belief_of(member.ahead(1)) for member in mixture.members])
 
 
-def _mixed(ensemble: Ensemble, beliefs: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
-    """Mean and covariance, or variances, of the mixture of an ensemble's members."""
-    weights = ensemble.weights
+def _mixed(mixture: Mixture, beliefs: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
+    """Mean and covariance, or variances, of the mixture of a mixture's members."""
+    weights = mixture.weights
     means, covs = (np.array(own) for own in zip(*beliefs, strict=True))
     mean = weights @ means
     gaps = means - mean
@@ -69,30 +70,28 @@ def _mixed(ensemble: Ensemble, beliefs: Sequence[tuple[FloatArray, FloatArray]])
     return mean, np.tensordot(weights, covs + gaps[:, :, None] * gaps[:, None, :], 1)
 
 
-def _bias_first(member: Any) -> tuple[FloatArray, FloatArray]:
-    """Mean and covariance of a perceptron, or of a network without hidden layers, which has its bias last."""
-    if isinstance(member.cov, list):
-        return np.roll(member.mean, 1), np.roll(member.cov[0], (1, 1), axis=(0, 1))
-    return member.mean, member.cov
+def _belief_of(member: Any) -> tuple[FloatArray, FloatArray]:
+    """Mean and covariance of a perceptron, or of a network without hidden layers, which has one block."""
+    return member.mean, member.cov[0] if isinstance(member.cov, list) else member.cov
 
 
-def contrast_belief(ensemble: Ensemble) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance ``(K, d + 1)`` of the weights of softmaxes, the bias last, less their mean over the classes.
+def contrast_belief(mixture: Mixture) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance ``(K, d + 1)`` of the weights of softmaxes, the bias first, less their mean over the classes.
 
     What all classes have in common changes no probability, so that rows say nothing of it: it keeps the prior's
     variance, which would hide how well the rest is known.
     """
-    parts = [part for _, part in ensemble.components]
+    parts = [part for _, part in mixture.components]
     means = np.array([part.weights[0] - part.weights[0].mean(axis=0) for part in parts])
     variances = np.array([_contrast_variances(part) for part in parts])
-    return mixture_moments(ensemble.component_weights, means, variances, ensemble.likely_weights)
+    return mixture_moments(mixture.component_weights, means, variances, mixture.likely_weights)
 
 
 def _contrast_variances(model: Any) -> FloatArray:
     """Variances ``(K, d + 1)`` of the weights of a softmax, less their mean over the classes."""
     variances = model.weight_variances[0]
     n_classes, width = variances.shape
-    if model.covariance in ("neuron", "diagonal"):  # classes are independent
+    if BELIEFS[model.covariance].separate_units:  # classes are independent
         return np.asarray(variances * (1.0 - 2.0 / n_classes) + variances.sum(axis=0) / n_classes**2)
     (joint,) = model.cov
     # The covariances of the weights of one input between classes.
@@ -107,17 +106,17 @@ class Draws(NamedTuple):
     outputs: FloatArray
     """Their outputs for all rows, ``(n_samples, n, ...)``."""
     components: NDArray[np.intp]
-    """From which of an ensemble's components each was drawn, ``(n_samples,)``."""
+    """From which of a mixture's components each was drawn, ``(n_samples,)``."""
 
 
-def draw_functions(ensemble: Ensemble, chunks: list[ModelRows], n_samples: int, random: RandomState) -> Draws:
+def draw_functions(mixture: Mixture, chunks: list[ModelRows], n_samples: int, random: RandomState) -> Draws:
     """Draw functions from the posterior, for rows in chunks: a component by its weight each time, then its weights."""
-    shares = ensemble.component_weights
+    shares = mixture.component_weights
     counts = random.multinomial(as_count(n_samples, "n_samples"), shares / shares.sum())
     seeds = random.randint(2**31 - 1, size=len(counts))
     parts = [
-        np.concatenate([part.sample_output(rows.X, int(count), int(seed)) for rows in chunks], axis=1)
-        for (_, part), count, seed in zip(ensemble.components, counts, seeds, strict=True)
+        np.concatenate([mixture.sample_part(part, rows.X, int(count), int(seed)) for rows in chunks], axis=1)
+        for (_, part), count, seed in zip(mixture.components, counts, seeds, strict=True)
         if count
     ]
     order = random.permutation(n_samples)

@@ -1,7 +1,7 @@
 """Regression: one perceptron for each number of a target, all on the same inputs."""
 
 from math import sqrt
-from typing import Any, ClassVar, Literal, Self, overload
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_nonnegative, as_positive, as_share, one_of
 from onepass.activations import Exponential, as_activation
-from onepass.beliefs.layout import Layout
-from onepass.beliefs.prior import prior_variances
+from onepass.beliefs.prior import PERCEPTRON_BELIEFS, prior_variances
 from onepass.estimators.base import OnePassEstimator
 from onepass.estimators.batch import Batch, ModelRows, PredictedRows, is_sparse
 from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS, WIDE_SCALES
@@ -29,17 +28,13 @@ from onepass.estimators.scaling import (
     zero_for_nan,
 )
 from onepass.files.state import Arrays, Parameters
-from onepass.likelihoods import NegativeBinomial, Poisson
-from onepass.likelihoods.counts import (
-    COUNT_NAMES,
-    check_counts,
-    count_interval,
-    dispersion_of,
-    log_normal,
-)
-from onepass.likelihoods.mixtures import mixture_moments, mixture_quantile, noise_mixture
-from onepass.models.ensemble import Ensemble
-from onepass.models.perceptron import BayesianPerceptron, Prediction
+from onepass.layers.layout import Layout
+from onepass.likelihoods import Gaussian, Likelihood, NegativeBinomial, likelihood_names, named
+from onepass.likelihoods.counts import dispersion_of
+from onepass.likelihoods.mixtures import mixture_moments
+from onepass.models.mixture import Mixture, with_drift
+from onepass.models.perceptron import BayesianPerceptron
+from onepass.models.prediction import Prediction
 
 __all__ = ["BayesianPerceptronRegressor", "OnePassRegressor"]
 
@@ -54,28 +49,30 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     noise: Any
 
     _wide_scales: tuple[float, ...] = ()  # of priors for targets in units of their own
-    _former_arguments: ClassVar[dict[str, Any]] = {
-        **OnePassEstimator._former_arguments,
-        "observation": "gaussian",
-    }
 
     def _check_parameters(self) -> None:
+        one_of(self.observation, ("auto", *likelihood_names(self._can_learn)), "observation")
         super()._check_parameters()
-        one_of(self.observation, ("auto", "gaussian", *COUNT_NAMES), "observation")
-        if self.observation == Poisson.name and not (isinstance(self.noise, str) and self.noise == "learn"):
-            raise ValueError(
-                f"noise can be given only with observation='gaussian' or 'negative_binomial', got noise={self.noise!r} "
-                "with observation='poisson'"
-            )
+        if not (isinstance(self.noise, str) and self.noise == "learn"):
+            self._kind().choose_noise(self.noise)
+
+    @staticmethod
+    def _can_learn(kind: type[Likelihood]) -> bool:
+        """Whether the models can learn such targets."""
+        return not kind.is_label
 
     @property
     def _observation(self) -> str:
         """How targets come about, chosen by the user or for the user."""
-        return "gaussian" if self.observation == "auto" else self.observation
+        return Gaussian.name if self.observation == "auto" else self.observation
+
+    @property
+    def _kind(self) -> type[Likelihood]:
+        return named(self._observation)
 
     @property
     def _learns_counts(self) -> bool:
-        return self._observation in COUNT_NAMES
+        return self._kind.is_count
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn more rows, in the order given.
@@ -120,36 +117,12 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Lower and upper limits between which a new target lies with probability ``level``."""
         as_share(level, "level", open_above=True)
-        if self._learns_counts:
-            rows = list(self._rows(X))
-            parts = [self._log_rates(self._member_predictions(ensemble, rows)) for ensemble in self._ensembles]
-            sides = [
-                count_interval(ensemble.component_weights, part, level)
-                for ensemble, part in zip(self._ensembles, parts, strict=True)
-            ]
-            low, high = (self._shaped(np.column_stack(side)) for side in zip(*sides, strict=True))
-            return low, high
-        rows = list(self._rows(X))
-        targets = [self._target_mixture(ensemble, rows) for ensemble in self._ensembles]
-        limits = []
-        for side in (-1, 1):
-            columns = [mixture_quantile(*target, 0.5 + side * level / 2) for target in targets]
-            limits.append(self._shaped(self._target_scaling.undo(np.column_stack(columns))))
-        return limits[0], limits[1]
-
-    def _target_mixture(self, ensemble: Ensemble, rows: list[Any]) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Weights, means and standard deviations of the Gaussians that new targets, standardised, are a mixture of."""
-        parts = self._member_predictions(ensemble, rows)
-        uncertain = np.array([self._log_noise_var(part) for _, part in ensemble.components])
-        return noise_mixture(ensemble.component_weights, parts.mean, parts.var, parts.noise_var, uncertain)
-
-    def _log_noise_var(self, member: Any) -> float:
-        """Variance of the belief about the log of a model's noise, where its predictions leave that out."""
-        return 0.0
-
-    def _log_rates(self, parts: Prediction) -> Prediction:
-        """Predictions of counts in which ``pre_mean`` and ``pre_var`` are those of the log rate, as they mostly are."""
-        return parts
+        chunks = list(self._rows(X))
+        sides = [mixture.interval_of(self._interval_parts(mixture, chunks), level) for mixture in self._mixtures]
+        low, high = (
+            self._shaped(self._target_scaling.undo(np.column_stack(side))) for side in zip(*sides, strict=True)
+        )
+        return low, high
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
         """Draw new targets, noise included: ``(n, n_samples)``, or ``(n, q, n_samples)``.
@@ -169,7 +142,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         ((1, 10000), True)
         """
         random, rows = check_random_state(random_state), list(self._rows(X))
-        drawn = [self._drawn_targets(ensemble, rows, n_samples, random) for ensemble in self._ensembles]
+        drawn = [self._drawn_targets(mixture, rows, n_samples, random) for mixture in self._mixtures]
         return self._as_samples(drawn)
 
     def sample_function(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
@@ -179,20 +152,20 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         needs.
         """
         random, rows = check_random_state(random_state), list(self._rows(X))
-        return self._as_samples([draw_functions(one, rows, n_samples, random).outputs for one in self._ensembles])
+        return self._as_samples([draw_functions(one, rows, n_samples, random).outputs for one in self._mixtures])
 
     def _drawn_targets(
-        self, ensemble: Ensemble, rows: list[ModelRows], n_samples: int, random: np.random.RandomState
+        self, mixture: Mixture, rows: list[ModelRows], n_samples: int, random: np.random.RandomState
     ) -> FloatArray:
         """New targets as the models have them, ``(n_samples, n)``."""
-        draws, parts = draw_functions(ensemble, rows, n_samples, random), self._member_predictions(ensemble, rows)
+        draws, parts = draw_functions(mixture, rows, n_samples, random), self._member_predictions(mixture, rows)
         if self._learns_counts:
             return draw_counts(draws, dispersion_of(parts.mean, parts.var, parts.noise_var), random)
         noise_var = parts.noise_var
         if any(row.options for row in rows):  # functions are drawn for the means of uncertain inputs
-            certain = self._member_predictions(ensemble, [ModelRows(row.X, {}) for row in rows])
+            certain = self._member_predictions(mixture, [ModelRows(row.X, {}) for row in rows])
             noise_var = noise_var + np.maximum(parts.var - certain.var, 0.0)
-        log_noise_var = np.array([self._log_noise_var(part) for _, part in ensemble.components])
+        log_noise_var = np.array([part.log_noise_var for _, part in mixture.components])
         return add_noise(draws, noise_var, log_noise_var, random)
 
     def _as_samples(self, drawn: list[FloatArray]) -> FloatArray:
@@ -205,8 +178,8 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         """Current variance of the noise; for counts their dispersion."""
         check_is_fitted(self)
         values = [
-            ensemble.weights @ [self._noise_of(member) for member in ensemble.members] * scale**2
-            for ensemble, scale in zip(self._ensembles, self._target_scaling.scale, strict=True)
+            mixture.weights @ [self._noise_of(member) for member in mixture.members] * scale**2
+            for mixture, scale in zip(self._mixtures, self._target_scaling.scale, strict=True)
         ]
         return np.array(values) if self._many else float(values[0])
 
@@ -243,8 +216,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
 
     def _encoded(self, y: Any, classes: Any, *, restart: bool) -> FloatArray:
         columns = np.asarray(y, dtype=np.float64).reshape(len(y), *(np.shape(y)[1:] or (1,)))
-        if self._learns_counts:
-            check_counts(np.where(np.isnan(columns), 0.0, columns), self._observation)
+        self._kind().check(columns[:, 0] if columns.shape[1] == 1 else columns)
         if restart:
             self._many, self._n_outputs = np.ndim(y) == 2, int(columns.shape[1])
         elif columns.shape[1] != self._n_outputs:
@@ -307,9 +279,9 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
 
     def _moments(self, X: Any) -> tuple[FloatArray, FloatArray]:
         rows, moments = list(self._rows(X)), []
-        for ensemble in self._ensembles:
-            parts = self._member_predictions(ensemble, rows)
-            given = (ensemble.component_weights, parts.mean, parts.var + parts.noise_var, ensemble.likely_weights)
+        for mixture in self._mixtures:
+            parts = self._member_predictions(mixture, rows)
+            given = (mixture.component_weights, parts.mean, parts.var + parts.noise_var, mixture.likely_weights)
             moments.append(mixture_moments(*given))
         mean = self._target_scaling.undo(np.column_stack([mean for mean, _ in moments]))
         std = np.sqrt(np.column_stack([var for _, var in moments])) * self._target_scaling.scale
@@ -326,7 +298,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def _restore(self, parameters: Parameters, arrays: Arrays) -> None:
         self._many = bool(parameters["many"])
         self._n_outputs = as_count(parameters["n_outputs"], "n_outputs")
-        if len(parameters["committees"]) != self._n_outputs or arrays["targets/centre"].shape != (self._n_outputs,):
+        if len(parameters["mixtures"]) != self._n_outputs or arrays["targets/centre"].shape != (self._n_outputs,):
             raise ValueError(f"the saved state is incomplete: it should have {self._n_outputs} outputs")
 
 
@@ -492,8 +464,8 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     def coef_std_(self) -> FloatArray:
         """Standard deviations of the weights, in the units of the data."""
         cov = self.coef_cov_
-        variances = cov if self.covariance == "diagonal" else np.diagonal(cov, axis1=-2, axis2=-1)
-        return np.sqrt(variances)
+        whole = PERCEPTRON_BELIEFS[self.covariance].keeps_correlations
+        return np.sqrt(np.diagonal(cov, axis1=-2, axis2=-1) if whole else cov)
 
     @property
     def coef_cov_(self) -> FloatArray:
@@ -504,16 +476,17 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     def _layout(self) -> Layout:
         return Layout((self._n_inputs, 1))
 
-    def _new_member(self, scale: float, target_scale: float) -> BayesianPerceptron:
+    def _new_member(self, scale: float, target_scale: float) -> Any:
         noise: Any = self.noise
-        if self._observation == Poisson.name:
+        if not self._kind.takes_noise:
             noise = None
         elif not isinstance(noise, str):
             noise = as_nonnegative(noise, "noise") / target_scale**2
         noise_start = _NOISE_START if self._chosen_for_targets else None
         if self.noise_start is not None:
             noise_start = as_positive(self.noise_start, "noise_start") / target_scale**2
-        return BayesianPerceptron(
+        return with_drift(
+            BayesianPerceptron,
             self._n_inputs,
             self.activation,
             bias=self.fit_intercept,
@@ -562,6 +535,10 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         )
         return 1.0 if narrow else INTERCEPT_SCALE
 
+    @staticmethod
+    def _can_learn(kind: type[Likelihood]) -> bool:
+        return not (kind.is_label or kind.needs_network)
+
     @property
     def _observation(self) -> str:
         if self.observation == "auto" and self.noise == "learn" and as_activation(self.activation) == Exponential():
@@ -570,15 +547,6 @@ class BayesianPerceptronRegressor(OnePassRegressor):
 
     def _noise_of(self, member: Any) -> float:
         return float(member.noise)
-
-    def _log_noise_var(self, member: Any) -> float:
-        return float(member.log_noise_var)
-
-    def _log_rates(self, parts: Prediction) -> Prediction:
-        if as_activation(self.activation) == Exponential():
-            return parts
-        pre_mean, pre_var = log_normal(parts.mean, parts.var)
-        return parts._replace(pre_mean=pre_mean, pre_var=pre_var)
 
     def _scaling_of_targets(self, batch: Batch) -> Scaling:
         # Shifted targets would leave the range of any other activation, and scaled ones that of most.
@@ -601,7 +569,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        one_of(self.covariance, ("full", "diagonal"), "covariance")
+        one_of(self.covariance, tuple(PERCEPTRON_BELIEFS), "covariance")
 
     _takes_variances = True
 
@@ -614,8 +582,8 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         check_is_fitted(self)
         inputs, targets = self._input_scaling, self._target_scaling
         return [
-            linear_coefficients(ensemble, inputs, scale, centre)
-            for ensemble, scale, centre in zip(self._ensembles, targets.scale, targets.centre, strict=True)
+            linear_coefficients(mixture, inputs, scale, centre)
+            for mixture, scale, centre in zip(self._mixtures, targets.scale, targets.centre, strict=True)
         ]
 
 

@@ -29,7 +29,7 @@ _LARGEST_SURPRISE = 10.0  # in standard deviations that the prior gives targets
 _FARTHEST = 10.0  # standard deviations from the median, as the nearest values have them, that a target may be away
 _MOST_ABSURD = 0.02  # of the targets
 _ABSURD = 100.0  # times as far from the median as all but these
-_FEWEST = 10  # targets by which it can be told
+_FEWEST = 10  # targets needed to estimate it
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Scaling:
     def of_targets(cls, targets: FloatArray, outliers: float, weights: FloatArray | None = None) -> "Scaling":
         """Take the statistics of `of_near`; the scale of numbers that are all equal is their size, or 1 of zeros.
 
-        How much targets vary can't be told from one of them: of a price of 200,000 the next may be away by its size,
+        One target doesn't show how much targets vary: of a price of 200,000 the next may be away by its size,
         and hardly by 1.
         """
         found = cls.of_near(targets, outliers, weights)
@@ -117,15 +117,15 @@ class Scaling:
     @classmethod
     def from_arrays(cls, arrays: Arrays, size: int) -> "Scaling":
         """Check and take what `arrays` gave."""
-        centre, scale = sized(arrays, "centre", (size,)), sized(arrays, "spread", (size,))
+        centre, scale = sized(arrays, "centre", (size,)), sized(arrays, "scale", (size,))
         if (scale <= 0.0).any():
-            raise ValueError(f"spread has the entry {scale.min():g}, which must be positive")
+            raise ValueError(f"scale has the entry {scale.min():g}, which must be positive")
         return cls(centre, scale)
 
     @property
     def arrays(self) -> Arrays:
         """The statistics by the names that files have for them."""
-        return {"centre": self.centre, "spread": self.scale}
+        return {"centre": self.centre, "scale": self.scale}
 
     @cached_property
     def is_identity(self) -> bool:
@@ -167,7 +167,8 @@ def near(values: FloatArray, outliers: float) -> NDArray[np.bool_]:
     """Which values of each column are not wild; with ``outliers=0`` all of them, and so nearly always on clean data.
 
     A value is wild if it is more than ten standard deviations from the median, as the nearer values have them: half to
-    three quarters of them, the fewer the more outliers are expected, or 90 % if all these are equal. NaN is not near.
+    three quarters of them, the fewer the more outliers are expected, or 90 % if all these are equal. Where distances
+    leap tenfold beyond the half, more values than expected are wild, and the half is taken. NaN is not near.
 
     Parameters
     ----------
@@ -193,7 +194,21 @@ def near(values: FloatArray, outliers: float) -> NDArray[np.bool_]:
     for share in (min(0.75, max(0.5, 1.0 - 2.0 * outliers)), 0.9):
         distance = np.quantile(distances, share, axis=0, method="lower")
         std = np.where(std > 0.0, std, distance / norm.ppf(0.5 + share / 2.0))
+    std = np.minimum(std, _std_before_leap(distances))
     return np.asarray((distances / _FARTHEST <= std) | (std == 0.0))
+
+
+def _std_before_leap(distances: FloatArray) -> FloatArray:
+    """Standard deviation of each column by its nearer half if distances leap tenfold before three quarters, else inf.
+
+    Beyond many equal values, such as zeros, distances of clean values may leap too; so a quarter must be different.
+    """
+    n, ordered = len(distances), np.sort(distances, axis=0)
+    middle, beyond = (n - 1) // 2, 3 * n // 4
+    n_different = np.cumsum(ordered[1:] > ordered[:-1], axis=0)[middle:beyond]
+    leaps = ordered[middle + 1 : beyond + 1] / _FARTHEST > ordered[middle:beyond]
+    found = (leaps & (n_different >= n / 4)).any(axis=0)
+    return np.where(found, ordered[middle] / norm.ppf(0.75), np.inf)
 
 
 def absurd(values: FloatArray) -> NDArray[np.bool_]:

@@ -151,7 +151,7 @@ class Trial:
         return scores | {one.name: scores.total.get() for one, scores in self.baselines}
 
     def comparison_notes(self) -> list[str]:
-        """Which baselines are missing, and what the others are not told of the rows, in words."""
+        """Which baselines are missing, and what the others don't use of the rows, in words."""
         if not self.baselines:
             return []
         notes, weight, by = [], self.model.weight, self.model.by

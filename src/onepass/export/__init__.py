@@ -26,9 +26,7 @@ def program_of(model: Any) -> Program:
     """
     from onepass.estimators.base import OnePassEstimator
     from onepass.export.models import estimator_program, model_program
-    from onepass.models.ensemble import BayesianCommittee
-    from onepass.models.network import BayesianNetwork
-    from onepass.models.perceptron import BayesianPerceptron
+    from onepass.models.online import OnlineModel
     from onepass.tables.model import TabularModel
 
     if isinstance(model, TabularModel):
@@ -38,7 +36,7 @@ def program_of(model: Any) -> Program:
     if isinstance(model, OnePassEstimator):
         seen = f"that has seen {model.n_seen_:,} rows" if model.__sklearn_is_fitted__() else "without rows"
         return estimator_program(model, f"A {type(model).__name__} {seen}")
-    if isinstance(model, (BayesianPerceptron, BayesianNetwork, BayesianCommittee)):
+    if isinstance(model, OnlineModel):
         return model_program(model, f"A {type(model).__name__} that has seen {model.n_seen:,} rows")
     raise NotExportableError(
         f"a {type(model).__name__} can't be exported; only perceptrons, networks, committees, their scikit-learn "

@@ -283,7 +283,7 @@ class _Header:
 
     @property
     def _head(self) -> str:
-        """What a prediction returns, its name, and the arguments beside the struct."""
+        """What a prediction returns, its name, and the arguments besides the struct."""
         real, what = f"{self.name}_real", "probabilities" if self.program.classes else "mean"
         return f"const {real} *x, {real} *{what}, {real} *std)"
 

@@ -43,7 +43,7 @@ _GRID = 56  # nodes of the largest value
 _FINE = 4.0  # distance from the lower end over which they double their own
 _ATOMS = np.linspace(-5.6, 5.6, 16)  # of a narrow logit, in standard deviations
 _ATOM_WEIGHTS = np.exp(-0.5 * _ATOMS**2) / np.exp(-0.5 * _ATOMS**2).sum()
-_FAINT = 1e-30  # a probability below which nothing is told apart
+_NEGLIGIBLE = 1e-30  # a probability below which nothing is distinguished
 _WIDE = 1.0  # the variance from which on the mixture serves
 
 
@@ -120,7 +120,7 @@ def class_odds(
         return _two_classes(means, covs)
     rows = [concat([_entry(covs, j, k) for k in range(n)]) for j in range(n)]
     p = _probabilities(means, covs, rows).called("probabilities")
-    others = [maximum(row_sum(concat([part(p, k, k + 1) for k in range(n) if k != j])), _FAINT) for j in range(n)]
+    others = [maximum(row_sum(concat([part(p, k, k + 1) for k in range(n) if k != j])), _NEGLIGIBLE) for j in range(n)]
     odds_vars = []
     for j, rest in enumerate(others):
         gap = concat([part(p, k, k + 1) / rest if k != j else constant([-1.0]) for k in range(n)])
@@ -130,7 +130,7 @@ def class_odds(
             total = row_sum(concat([part(gap, k, k + 1) * row_sum(own * gap) for k, own in enumerate(rows)]))
         odds_vars.append(maximum(total, 0.0))
     odds_var = concat(odds_vars).called("odds_var")
-    wanted = log(maximum(p, _FAINT)) - log(concat(others))
+    wanted = log(maximum(p, _NEGLIGIBLE)) - log(concat(others))
     return p, call(_ODDS_CENTRE, wanted, odds_var)[0], odds_var
 
 

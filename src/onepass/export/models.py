@@ -30,9 +30,8 @@ from onepass.export.expressions import (
 from onepass.export.formulas import activate, activation_moments
 from onepass.export.predictions import Parts, network_parts, perceptron_parts, perceptron_row
 from onepass.export.programs import Input, Learning, NotExportableError, Program
-from onepass.likelihoods import Bernoulli, Gaussian
-from onepass.likelihoods.mixtures import KNOWN, likely_weights, weights_for_means, weights_for_variances
-from onepass.models.ensemble import BayesianCommittee, Ensemble
+from onepass.likelihoods.mixtures import KNOWN, weights_for_means, weights_for_variances
+from onepass.models.mixture import Mixture
 from onepass.models.perceptron import BayesianPerceptron
 
 __all__ = ["Classes", "Numbers", "estimator_inputs", "estimator_program", "model_program", "predicted", "shown_parts"]
@@ -66,25 +65,18 @@ class Classes:
 
 def model_program(model: Any, origin: str) -> Program:
     """The program of a perceptron, a network or a committee."""
-    x = row(model.members[0].n_features if isinstance(model, BayesianCommittee) else model.n_features)
-    if isinstance(model, BayesianCommittee):
-        weights, likely, parts = _components(model, x, None)
-        first = model.members[0]
-    else:
-        pairs = model.hypotheses
-        weights = np.array([weight for weight, _ in pairs])
-        likely = likely_weights(weights)
-        weights, likely, parts = _kept(weights, likely, [own for _, own in pairs], x, None, None)
-        first = pairs[0][1]
+    x = row(model.n_features)
+    weights, likely, parts = _components(model, x, None)
+    first = model.components[0][1]
     mean, var = _mixture(weights, likely, parts, [part.var for part in parts])
     inputs = tuple(Input(f"x{k}") for k in range(x.width))
-    observation = first.observation if isinstance(first.observation, str) else first.observation.name
+    likelihood = first.observation
     learning = _learning_of(model, x) if type(model) is BayesianPerceptron else ""
     shown = shown_parts(learning, _model_limits(first, parts))
-    if observation == "categorical":
+    if likelihood.is_class:
         return Program(origin, x, inputs, mean, sqrt(var), tuple(range(first.n_outputs)), std_words=LABEL_STD, **shown)
     single = mean.width == 1
-    if observation == "bernoulli":
+    if likelihood.is_label:
         return Program(origin, x, inputs, mean, sqrt(var), single=single, std_words=LABEL_STD, **shown)
     noise = _mixed(weights_for_variances(weights), [part.noise_var for part in parts])
     return Program(origin, x, inputs, mean, sqrt(var + noise), single=single, **shown)
@@ -94,20 +86,17 @@ def _model_limits(model: Any, parts: list[Parts]) -> tuple[Expression, Expressio
     """The limits of an interval of one model, where they have a closed form."""
     if len(parts) > 1:
         return None
-    if isinstance(model, BayesianPerceptron):
-        if isinstance(model.observation, Bernoulli):
-            return _probability_limits(model.activation, parts[0])
-        return _gaussian_limits(parts[0]) if _noise_is_known(model) else None
-    if model.observation in ("bernoulli", "categorical"):
-        return _probability_limits(Sigmoid(), parts[0])
-    return _gaussian_limits(parts[0]) if model.observation == "gaussian" else None
+    if model.observation.is_label:
+        link = model.activation if isinstance(model, BayesianPerceptron) else model.observation.link
+        return _probability_limits(link, parts[0])
+    return _gaussian_limits(parts[0]) if _noise_is_known(model) else None
 
 
 def _noise_is_known(model: Any) -> bool:
     """Whether new targets are Gaussian: they have Gaussian noise, of a variance that is known well enough."""
     if isinstance(model, BayesianPerceptron):
-        return isinstance(model.observation, Gaussian) and model.log_noise_var < KNOWN
-    return bool(model.observation == "gaussian")
+        return model.observation.is_gaussian and model.log_noise_var < KNOWN
+    return bool(model.observation.is_numeric)
 
 
 def _gaussian_limits(part: Parts) -> tuple[Expression, Expression]:
@@ -126,32 +115,18 @@ def _probability_limits(link: Any, part: Parts) -> tuple[Expression, Expression]
 # Mixtures.
 
 
-def _components(
-    ensemble: Ensemble, z: Expression, z_var: Expression | None
-) -> tuple[FloatArray, FloatArray, list[Parts]]:
-    """Weights of what a mixture is made of, those of its variance, and what each part predicts."""
-    scale = ensemble._noise_scale if isinstance(ensemble, BayesianCommittee) else None
-    members = [own for _, own in ensemble.components]
-    return _kept(ensemble.component_weights, ensemble.likely_weights, members, z, z_var, scale)
-
-
-def _kept(
-    weights: FloatArray,
-    likely: FloatArray,
-    members: list[Any],
-    z: Expression,
-    z_var: Expression | None,
-    noise_scale: FloatArray | None,
-) -> tuple[FloatArray, FloatArray, list[Parts]]:
-    weights, likely = weights_for_means(weights), weights_for_variances(likely)
+def _components(model: Any, z: Expression, z_var: Expression | None) -> tuple[FloatArray, FloatArray, list[Parts]]:
+    """Weights of what a model or a mixture is made of, those of its variance, and what each part predicts."""
+    members = [own for _, own in model.components]
+    weights = weights_for_means(np.array([weight for weight, _ in model.components]))
+    likely = weights_for_variances(model.likely_weights)
     kept = [k for k in range(len(weights)) if max(weights[k], likely[k]) > 0.0]
     parts = []
     for k in kept:
-        member = members[k]
-        if isinstance(member, BayesianPerceptron):
-            parts.append(perceptron_parts(member, z, z_var))
+        if isinstance(members[k], BayesianPerceptron):
+            parts.append(perceptron_parts(members[k], z, z_var))
         else:
-            parts.append(network_parts(member, z, noise_scale))
+            parts.append(network_parts(members[k], z, getattr(model, "noise_scale", None)))
     return weights[kept], likely[kept], parts
 
 
@@ -207,15 +182,15 @@ def predicted(estimator: OnePassEstimator, x: Expression) -> Numbers | Classes:
     z, z_var = estimator_inputs(estimator, x)
     if isinstance(estimator, OnePassClassifier):
         return _classes(estimator, z, z_var)
-    columns = [_components(ensemble, z, z_var) for ensemble in estimator._ensembles]
+    columns = [_components(mixture, z, z_var) for mixture in estimator._mixtures]
     means, variances, noises, limits = [], [], [], []
-    for ensemble, (weights, likely, parts) in zip(estimator._ensembles, columns, strict=True):
+    for mixture, (weights, likely, parts) in zip(estimator._mixtures, columns, strict=True):
         mean, var = _mixture(weights, likely, parts, [part.var + part.noise_var for part in parts])
         means.append(mean)
         variances.append(var)
-        known = len(parts) == 1 and all(_noise_is_known(own) for _, own in ensemble.components)
+        known = len(parts) == 1 and all(_noise_is_known(own) for _, own in mixture.components)
         limits.append(_gaussian_limits(parts[0]) if known else None)
-        noises.append(_noise(estimator, ensemble, parts))
+        noises.append(_noise(estimator, mixture, parts))
     centre, scale = estimator._target_scaling.centre, estimator._target_scaling.scale
     many = len(means) > 1
     own_scale, own_centre = (constant(values) if many else float(values[0]) for values in (scale, centre))
@@ -235,17 +210,17 @@ def predicted(estimator: OnePassEstimator, x: Expression) -> Numbers | Classes:
 _SEVERAL = "several models learn side by side"
 
 
-def _noise(estimator: Any, ensemble: Ensemble, parts: list[Parts]) -> Expression:
+def _noise(estimator: Any, mixture: Mixture, parts: list[Parts]) -> Expression:
     """What `noise_` says, in the units of the models."""
-    members = ensemble.members
-    if len(parts) == 1 and isinstance(members[0], BayesianPerceptron) and isinstance(members[0].observation, Gaussian):
+    members = mixture.members
+    if len(parts) == 1 and isinstance(members[0], BayesianPerceptron) and members[0].observation.is_gaussian:
         return parts[0].noise_var
-    return constant(float(ensemble.weights @ [estimator._noise_of(member) for member in members]))
+    return constant(float(mixture.weights @ [estimator._noise_of(member) for member in members]))
 
 
 def _classes(estimator: Any, z: Expression, z_var: Expression | None) -> Classes:
-    (ensemble,) = estimator._ensembles
-    weights, likely, parts = _components(ensemble, z, z_var)
+    (mixture,) = estimator._mixtures
+    weights, likely, parts = _components(mixture, z, z_var)
     link = estimator._link if estimator._binary else Sigmoid()
     limits = _probability_limits(link, parts[0]) if len(parts) == 1 else None
     mean, var = _mixture(weights, likely, parts, [part.var for part in parts])
@@ -283,7 +258,7 @@ def _estimator_learning(estimator: Any, z: Expression, centre: float, scale: flo
         return ""
     if estimator._columns is not None:
         return "missing='mean' learns the means of its columns as well"
-    members = [own for ensemble in estimator._ensembles for _, own in ensemble.components]
+    members = [own for mixture in estimator._mixtures for _, own in mixture.components]
     if len(members) > 1:
         return _SEVERAL
     assert isinstance(estimator, (BayesianPerceptronClassifier, BayesianPerceptronRegressor))
@@ -312,9 +287,9 @@ def _rule(model: BayesianPerceptron) -> str | None:
     linear = isinstance(model.activation, PiecewiseLinear) and model.activation.pieces[:2].tolist() == [[1.0], [0.0]]
     if model.update != "adf":
         return None
-    if isinstance(model.observation, Gaussian):
+    if model.observation.is_gaussian:
         return "linear" if linear else None
-    if not isinstance(model.observation, Bernoulli):
+    if not model.observation.is_label:
         return None
     names = ((Sigmoid, "sigmoid"), (Probit, "probit"), (Step, "step"))
     return next((name for kind, name in names if isinstance(model.activation, kind)), None)

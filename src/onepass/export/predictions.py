@@ -7,10 +7,12 @@ import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.activations import Exponential
-from onepass.beliefs.diagonal import DiagonalGaussian
+from onepass.beliefs.block import BlockGaussian
+from onepass.beliefs.diagonal import DiagonalGaussian, IndependentWeights
 from onepass.beliefs.full import FullGaussian
-from onepass.beliefs.layered import KroneckerLayer
-from onepass.beliefs.structures import BlockStructure, IndependentWeights, LayeredCovariance, LowRankCovariance
+from onepass.beliefs.kronecker import KroneckerGaussian
+from onepass.beliefs.layered import LayeredGaussian
+from onepass.beliefs.low_rank import LowRankGaussian
 from onepass.export.classes import class_odds
 from onepass.export.expressions import (
     Expression,
@@ -32,20 +34,16 @@ from onepass.export.expressions import (
 )
 from onepass.export.formulas import activation_moments, sigmoid_function
 from onepass.export.programs import NotExportableError
-from onepass.likelihoods import Bernoulli, Counts, Gaussian
+from onepass.likelihoods import Likelihood, encode_likelihood
+from onepass.likelihoods.calibration import excess_factor
 from onepass.likelihoods.counts import WIDEST
-from onepass.likelihoods.outputs import (
-    BernoulliLabel,
-    CategoricalClasses,
-    HeteroscedasticNumbers,
-    NegativeBinomialCounts,
-)
 from onepass.models.network import BayesianNetwork
 from onepass.models.perceptron import BayesianPerceptron
 
 __all__ = ["Parts", "network_parts", "perceptron_parts", "perceptron_row"]
 
 _LOG_NOISE_BOUNDS = (float(np.log(1e-6)), 30.0)  # where the engine cuts the log of a noise variance
+_EXPORTABLE = (BlockGaussian, IndependentWeights, LowRankGaussian, LayeredGaussian)
 Covariances = dict[tuple[int, int], Expression]  # of outputs k <= l; those that are left out are zero
 
 
@@ -64,6 +62,17 @@ class Parts(NamedTuple):
     """Mean and variance of the log odds that the interval of a probability comes from, where they are others."""
 
 
+def _check_likelihood(likelihood: Likelihood) -> None:
+    """Raise an error for one of the user's own."""
+    try:
+        encode_likelihood(likelihood)
+    except TypeError:
+        raise NotExportableError(
+            f"the likelihood {type(likelihood).__name__} is not built in and can't be exported: use a named one, such "
+            "as observation='gaussian'"
+        ) from None
+
+
 def perceptron_row(model: BayesianPerceptron, z: Expression) -> Expression:
     """A row as the weights meet it, the constant of the bias first."""
     return concat([constant([1.0]), z]).called("row") if model.bias else z
@@ -71,6 +80,7 @@ def perceptron_row(model: BayesianPerceptron, z: Expression) -> Expression:
 
 def perceptron_parts(model: BayesianPerceptron, z: Expression, z_var: Expression | None = None) -> Parts:
     """The forward pass of a perceptron for its next row, for inputs with these variances."""
+    _check_likelihood(model.observation)
     model = model.ahead()
     belief, likelihood = model._state.belief, model.observation
     row = perceptron_row(model, z)
@@ -86,22 +96,17 @@ def perceptron_parts(model: BayesianPerceptron, z: Expression, z_var: Expression
         own = mean**2 + np.asarray(belief.marginal_variances(), dtype=np.float64)
         pre_var = pre_var + matmul(z_var, own[model.bias :, None], "squares")
     pre_var = pre_var.called("pre_var")
-    if isinstance(likelihood, Counts) and isinstance(model.activation, Exponential):
+    if likelihood.is_count and isinstance(model.activation, Exponential):
         output = activation_moments(model.activation, pre_mean, minimum(pre_var, WIDEST))
     else:
         output = activation_moments(model.activation, pre_mean, pre_var)
     noise = parameter(float(model.noise), "noise")
-    if isinstance(likelihood, Gaussian):
+    if likelihood.is_gaussian:
         noise_var: Expression = noise
-    elif isinstance(likelihood, Counts):
-        noise_var = output[0] + float(np.asarray(likelihood.noise)) * (output[0] * output[0] + output[1])
-    elif isinstance(likelihood, Bernoulli):
-        noise_var = constant(0.0)
+    elif likelihood.is_count:
+        noise_var = output[0] + model.noise * (output[0] * output[0] + output[1])
     else:
-        raise NotExportableError(
-            f"the likelihood {type(likelihood).__name__} is not built in and can't be exported: use a named one, such "
-            "as observation='gaussian'"
-        )
+        noise_var = constant(0.0)
     return Parts(output[0], output[1], pre_mean, pre_var, noise_var)
 
 
@@ -114,40 +119,47 @@ def network_parts(model: BayesianNetwork, z: Expression, noise_scale: FloatArray
         raise NotExportableError(
             f"a {type(model).__name__} can't be exported: learn the rows with a BayesianNetwork, which can be"
         )
-    if model._structure.layout.has_convolutions:
+    if model._layout.shares_weights:
         raise NotExportableError(
             "convolutions can't be exported, only dense layers can: learn the images with dense hidden layers"
         )
+    if not isinstance(model._state.belief, _EXPORTABLE):
+        raise NotExportableError(
+            f"a model with covariance={model.covariance!r} can't be exported: learn with another one"
+        )
+    _check_likelihood(model.observation)
     model = model.ahead()
     means, covs, curvature = _outputs(model, z)
     curved = {pair: cov + curvature[pair] for pair, cov in covs.items() if pair in curvature}
-    n, likelihood, noise = model.n_outputs, model._likelihood, model._noise_in(noise_scale)
+    n, likelihood, noise = model.n_outputs, model.observation, model._noise_in(noise_scale)
     own = part(means, 0, n)
     variances = concat([maximum(covs[k, k], 0.0) for k in range(n)])
-    if isinstance(likelihood, CategoricalClasses):
+    if likelihood.is_class:
         p, odds_mean, odds_var = class_odds([part(means, k, k + 1) for k in range(n)], covs)
         found = call(sigmoid_function(), odds_mean, odds_var)
         limits = class_odds([part(means, k, k + 1) for k in range(n)], curved)[1:] if curved else None
         return Parts(p, found[1], odds_mean, odds_var, constant(0.0), limits)
-    if isinstance(likelihood, BernoulliLabel):
+    if likelihood.is_label:
         found = call(sigmoid_function(), own, variances)
         limits = (own, concat([maximum(curved[k, k], 0.0) for k in range(n)])) if curved else None
         return Parts(found[0], found[1], own, variances, constant(0.0), limits)
-    if isinstance(likelihood, NegativeBinomialCounts):
+    if likelihood.is_count:
         rate, rate_var, _ = activation_moments(Exponential(), own, minimum(variances, WIDEST))
-        spread = rate + float(noise.noise[0]) * (rate * rate + rate_var)
-        return Parts(rate, rate_var, own, variances, spread)
+        noise_var = rate + float(noise.noise[0]) * (rate * rate + rate_var)
+        return Parts(rate, rate_var, own, variances, noise_var)
     scale = constant(noise.scale, "scale")
-    if isinstance(likelihood, HeteroscedasticNumbers):
+    factor = constant(excess_factor(noise.scale, noise.usual_var, alone=noise_scale is None))
+    excess = factor * maximum(variances - constant(noise.usual_var), 0.0)
+    if likelihood.has_noise_outputs:
         log_vars = concat([covs[n + k, n + k] for k in range(n)])
-        known, unknown = _input_noise(likelihood, part(means, n, 2 * n), log_vars)
-        return Parts(own, scale * (variances + unknown), own, variances, scale * known)
-    return Parts(own, scale * variances, own, variances, scale * constant(noise.noise, "noise"))
+        known, unknown = _input_noise(model._outputs, part(means, n, 2 * n), log_vars)
+        return Parts(own, scale * (variances + unknown) + excess, own, variances, scale * known)
+    return Parts(own, scale * variances + excess, own, variances, scale * constant(noise.noise, "noise"))
 
 
-def _input_noise(likelihood: Any, mean: Expression, var: Expression) -> tuple[Expression, Expression]:
+def _input_noise(outputs: Any, mean: Expression, var: Expression) -> tuple[Expression, Expression]:
     """A noise that depends on the input, and what is not known of it: see `HeteroscedasticOutputs.describe`."""
-    prior_mean, prior_var = likelihood.compiled.log_noise, likelihood.compiled.log_noise_var
+    prior_mean, prior_var = outputs.log_noise, outputs.log_noise_var
     vague = above(var, prior_var)
     centre = where(vague, prior_mean + (mean - prior_mean) * (prior_var / var), mean)
     low, high = _LOG_NOISE_BOUNDS
@@ -162,18 +174,18 @@ def _outputs(model: BayesianNetwork, z: Expression) -> tuple[Expression, Covaria
 
     These are `onepass.models.network.propagation`, term by term.
     """
-    structure, belief, layout = model._structure, model._state.belief, model._structure.layout
+    belief, layout = model._state.belief, model._layout
     weights = [np.asarray(own, dtype=np.float64) for own in layout.layers(belief.mean)]
-    spread = [np.asarray(own, dtype=np.float64) for own in layout.layers(belief.marginal_variances())]
+    weight_vars = [np.asarray(own, dtype=np.float64) for own in layout.layers(belief.marginal_variances())]
     inputs, derivatives, residuals = [], [], []
     z, z_var = _with_one(z), constant(0.0)
     for layer, weight in enumerate(weights):
         inputs.append(z.called(f"inputs_{layer}"))
         if layer == len(weights) - 1:
             break
-        pre_var = _own_variances(structure, belief, layer, inputs[-1])
+        pre_var = _own_variances(belief, layer, inputs[-1])
         if layer:
-            pre_var = pre_var + matmul(z_var, (weight**2 + spread[layer])[:, :-1].T, f"squares_{layer}")
+            pre_var = pre_var + matmul(z_var, (weight**2 + weight_vars[layer])[:, 1:].T, f"squares_{layer}")
         pre_mean = matmul(inputs[-1], weight.T, f"weights_{layer}")
         mean, z_var, slope = activation_moments(model._units, pre_mean, maximum(pre_var, 0.0))
         residuals.append(maximum(z_var - slope * slope * maximum(pre_var, 0.0), 0.0))
@@ -181,12 +193,12 @@ def _outputs(model: BayesianNetwork, z: Expression) -> tuple[Expression, Covaria
         z = _with_one(mean)
     n_outputs = weights[-1].shape[0]
     mean = matmul(inputs[-1], weights[-1].T, f"weights_{len(weights) - 1}")
-    joint = structure.covariance_with_outgoing(belief)
+    joint = belief.covariance_with_outgoing()
     if joint is not None:
         moved = [row_sum(derivatives[-1] * matmul(inputs[-2], np.asarray(own, np.float64).T)) for own in joint]
         mean = mean + concat(moved)
     jacobians = [_jacobian(weights, derivatives, k) for k in range(n_outputs)]
-    covs = _covariances(structure, belief, inputs, jacobians)
+    covs = _covariances(belief, inputs, jacobians)
     through = [_through_weights(weights, own, k) for k, own in enumerate(jacobians)]
     curvature = {
         (k, m): sum(
@@ -200,64 +212,60 @@ def _outputs(model: BayesianNetwork, z: Expression) -> tuple[Expression, Covaria
 
 def _through_weights(weights: list[FloatArray], jacobian: list[Expression], k: int) -> list[Expression]:
     """Expected derivative of output ``k`` in the outputs of each hidden layer."""
-    entering = [weight[:, :-1] for weight in weights[1:]]
+    entering = [weight[:, 1:] for weight in weights[1:]]
     return [matmul(own, weight) for own, weight in zip(jacobian[1:], entering[:-1], strict=True)] + [
         constant(weight[k]) for weight in entering[-1:]
     ]
 
 
 def _with_one(z: Expression) -> Expression:
-    return concat([z, constant([1.0])])
+    return concat([constant([1.0]), z])
 
 
 def _jacobian(weights: list[FloatArray], derivatives: list[Expression], k: int) -> list[Expression]:
     """Expected derivative of output ``k`` in the pre-activations of each layer; of the last it is 1, and left out."""
     found: list[Expression] = []
     for layer in range(len(weights) - 1, 0, -1):
-        weight = weights[layer][:, :-1]
+        weight = weights[layer][:, 1:]
         through = matmul(found[0], weight) if found else constant(weight[k])
         found.insert(0, (through * derivatives[layer - 1]).called(f"jacobian_{k}_{layer - 1}"))
     return found
 
 
-def _own_variances(structure: Any, belief: Any, layer: int, z: Expression) -> Expression:
+def _own_variances(belief: Any, layer: int, z: Expression) -> Expression:
     """The variance that inputs give the units of a layer by their weights."""
-    if isinstance(structure, BlockStructure):
-        return quadratic(z, np.asarray(structure.unit_blocks(belief)[layer], np.float64), f"unit_covariances_{layer}")
-    if isinstance(structure, IndependentWeights):
-        return matmul(z * z, structure.layout.layers(belief.variance)[layer].T.astype(np.float64), f"variances_{layer}")
-    if isinstance(structure, LowRankCovariance):
-        variances, columns = structure.layout.layers(belief.variance)[layer], structure._unit_columns(belief)[layer]
-        return concat([_squared(_projected(*own, z)) for own in zip(variances, columns, strict=True)])
-    if isinstance(structure, LayeredCovariance):
-        own, form = belief.layers[layer], belief.forms[layer]
-        if isinstance(own, KroneckerLayer):
-            scale = constant(np.square(np.asarray(own.output_root, np.float64)).sum(axis=1))
-            variances = _squared(matmul(z, np.asarray(own.input_root, np.float64))) * scale
-            if not own.idle.any():
-                return variances
-            return variances + _weighted_square(z, own.idle) * constant(np.asarray(own.prior_outputs, np.float64))
-        roots = np.asarray(own.root, np.float64).reshape(form.rows, form.cols, -1)
-        return quadratic(z, roots @ roots.swapaxes(1, 2), f"unit_covariances_{layer}")
-    raise NotExportableError(f"a model with covariance={structure.name!r} can't be exported: learn with another one")
+    if isinstance(belief, BlockGaussian):
+        return quadratic(z, np.asarray(belief.unit_blocks()[layer], np.float64), f"unit_covariances_{layer}")
+    if isinstance(belief, IndependentWeights):
+        return matmul(z * z, belief.layout.layers(belief.variance)[layer].T.astype(np.float64), f"variances_{layer}")
+    if isinstance(belief, LowRankGaussian):
+        units = zip(*belief.unit_variances()[layer], strict=True)
+        return concat([_squared(_projected(*own, z)) for own in units])
+    own = belief.layers[layer]
+    if isinstance(own, KroneckerGaussian):
+        scale = constant(np.square(np.asarray(own.output_root, np.float64)).sum(axis=1))
+        variances = _squared(matmul(z, np.asarray(own.input_root, np.float64))) * scale
+        if not own.idle.any():
+            return variances
+        return variances + _weighted_square(z, own.idle) * constant(np.asarray(own.prior_outputs, np.float64))
+    roots = np.asarray(own.root, np.float64).reshape(*belief.layout.shapes[layer], -1)
+    return quadratic(z, roots @ roots.swapaxes(1, 2), f"unit_covariances_{layer}")
 
 
-def _covariances(
-    structure: Any, belief: Any, inputs: list[Expression], jacobians: list[list[Expression]]
-) -> Covariances:
+def _covariances(belief: Any, inputs: list[Expression], jacobians: list[list[Expression]]) -> Covariances:
     """``J'C J`` for all pairs of outputs."""
     pairs = list(combinations_with_replacement(range(len(jacobians)), 2))
-    if structure.name in ("neuron", "diagonal"):
-        return _by_units(structure, belief, inputs, jacobians, pairs)
-    if isinstance(structure, LayeredCovariance):
-        return _by_layers(structure, belief, inputs, jacobians, pairs)
-    flat = [_in_all_weights(structure.layout, inputs, own, k) for k, own in enumerate(jacobians)]
-    if isinstance(structure, LowRankCovariance):
+    if belief.separate_units:
+        return _by_units(belief, inputs, jacobians, pairs)
+    if isinstance(belief, LayeredGaussian):
+        return _by_layers(belief, inputs, jacobians, pairs)
+    flat = [_in_all_weights(belief.layout, inputs, own, k) for k, own in enumerate(jacobians)]
+    if isinstance(belief, LowRankGaussian):
         return _by_columns(belief, flat, pairs)
     blocks = [np.asarray(own, np.float64) for own in belief.cov]
     gains = []
     for own in flat:
-        cuts = pairwise(structure.cuts.tolist())
+        cuts = pairwise(belief.cuts.tolist())
         gains.append(concat([matmul(part(own, *cut), block) for cut, block in zip(cuts, blocks, strict=True)]))
     return {(k, m): row_sum(gains[k] * flat[m]) for k, m in pairs}
 
@@ -274,11 +282,9 @@ def _placed(z: Expression, k: int, n: int) -> Expression:
     return concat([own for own in parts if own.width])
 
 
-def _by_units(
-    structure: Any, belief: Any, inputs: list[Expression], jacobians: list[list[Expression]], pairs: Any
-) -> Covariances:
+def _by_units(belief: Any, inputs: list[Expression], jacobians: list[list[Expression]], pairs: Any) -> Covariances:
     """Where units are independent each adds ``D D'`` times its weights' variance."""
-    own = [_own_variances(structure, belief, layer, z).called(f"own_var_{layer}") for layer, z in enumerate(inputs)]
+    own = [_own_variances(belief, layer, z).called(f"own_var_{layer}") for layer, z in enumerate(inputs)]
     found: Covariances = {}
     for k, m in pairs:
         terms = [row_sum(a * b * v) for a, b, v in zip(jacobians[k], jacobians[m], own, strict=False)]
@@ -288,15 +294,13 @@ def _by_units(
     return found
 
 
-def _by_layers(
-    structure: Any, belief: Any, inputs: list[Expression], jacobians: list[list[Expression]], pairs: Any
-) -> Covariances:
+def _by_layers(belief: Any, inputs: list[Expression], jacobians: list[list[Expression]], pairs: Any) -> Covariances:
     """Independent layers, each ``D B D' z'A z``, or ``J'C J`` with all of its covariance."""
     n, totals = len(jacobians), dict.fromkeys(pairs, constant(0.0))
     for number, (layer, z) in enumerate(zip(belief.layers, inputs, strict=True)):
         is_last = number == len(inputs) - 1
         slopes = [constant(np.eye(n)[k]) if is_last else jacobians[k][number] for k in range(n)]
-        if isinstance(layer, KroneckerLayer):
+        if isinstance(layer, KroneckerGaussian):
             root = np.asarray(layer.output_root, np.float64)
             scale = _squared(matmul(z, np.asarray(layer.input_root, np.float64)))
             # A constant row times a constant matrix is known beforehand.
@@ -308,8 +312,8 @@ def _by_layers(
                     own_terms[k, m] += scale * _dot(slopes[k] * outputs, slopes[m])
         else:
             root = np.asarray(layer.root, np.float64)
-            spread = [_placed(z, k, n) if is_last else outer(own, z) for k, own in enumerate(slopes)]
-            projected = [matmul(own, root) for own in spread]
+            gradients = [_placed(z, k, n) if is_last else outer(own, z) for k, own in enumerate(slopes)]
+            projected = [matmul(own, root) for own in gradients]
             own_terms = {(k, m): row_sum(projected[k] * projected[m]) for k, m in pairs}
         totals = {pair: totals[pair] + own_terms[pair] for pair in pairs}
     return totals

@@ -1,7 +1,7 @@
 """Write expressions as source text: the part that is the same for Python and C.
 
 A `Printer` goes through a graph in order, gives a name to everything that is used more than once, and writes the rest
-where it is used. A language says how it declares a name, writes a loop and calls what is no operator.
+where it is used. A language says how it declares a name, writes a loop and calls functions.
 """
 
 from abc import ABC, abstractmethod
@@ -36,7 +36,7 @@ class Printer(ABC):
 
     @abstractmethod
     def function(self, node: Expression, texts: list[str]) -> str:
-        """What is no operator, of arguments that are written already."""
+        """A function call, with arguments that are written already."""
 
     @abstractmethod
     def leaf(self, node: Expression, index: str) -> str:

@@ -16,7 +16,7 @@ class NotExportableError(ValueError):
 
 @dataclass(frozen=True)
 class Input:
-    """One number of a row: what it is called, and what it means if it is no plain number."""
+    """One number of a row: what it is called, and what it means if it is not a plain number."""
 
     name: str
     kind: str = "number"  # or boolean, category, hashed, date
@@ -35,7 +35,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Learning:
-    """What learning on a device needs of a perceptron, beside the parameters of the program."""
+    """What learning on a device needs of a perceptron, besides the parameters of the program."""
 
     rule: str  # linear, sigmoid, probit or step
     row: Expression  # (p,), as the weights meet it, the constant of the bias included

@@ -1,4 +1,4 @@
-"""Python source that reads raw values, as they stand in a CSV file, just as the model of a table does.
+"""Python source that reads raw values, as they are in a CSV file, just as the model of a table does.
 
 A module gets a function for each kind of column that it has, and no other. What the model would reject is refused: an
 error is better than another number.
@@ -21,7 +21,7 @@ class _Reader(NamedTuple):
 
 
 _TEXT = '''def read_text(value):
-    """A value as the text that stands for it in a file."""
+    """A value as its text in a file."""
     if isinstance(value, str):
         return value
     if isinstance(value, (bool, np.bool_)):

@@ -116,7 +116,7 @@ def _is_abandoned(draft: Path) -> bool:
     try:
         with draft.open("rb") as file:
             return try_lock(file.fileno())
-    except OSError:  # somebody was faster, or it is not ours
+    except OSError:  # somebody was faster, or it belongs to another process
         return False
 
 

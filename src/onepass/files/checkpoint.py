@@ -33,7 +33,7 @@ __all__ = [
     "to_bytes",
 ]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 # A parsed JSON header can take thirty times its length, so this bounds the memory that a malicious file can claim.
 _LONGEST_HEADER = 8 * 2**20
 _DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U8": "|u1", "BOOL": "|b1"}
@@ -70,8 +70,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     CheckpointError
-        If the file is truncated, corrupted, not a model file, from a newer version of the library, or contains numbers
-        that no model can have.
+        If the file is truncated, corrupted, not a model file, of another format version, or contains numbers that no
+        model can have.
 
     Examples
     --------
@@ -181,13 +181,12 @@ def _checked_header(text: bytes, payload: int) -> tuple[dict[str, str], dict[str
     version = metadata.get("format_version", "")
     if not isinstance(version, str) or not version.isdecimal() or len(version) > 9:
         raise CheckpointError("its header names no format version, so it is not a model file of onepass")
-    if int(version) > FORMAT_VERSION:
+    if int(version) != FORMAT_VERSION:
+        remedy = "upgrade onepass" if int(version) > FORMAT_VERSION else "learn the model again"
         raise CheckpointError(
             f"it has format version {version}, written by onepass {str(metadata.get('library_version'))[:20]!r}; this "
-            f"onepass reads format versions up to {FORMAT_VERSION}: upgrade onepass"
+            f"onepass reads version {FORMAT_VERSION} only: {remedy}, or load it with the onepass that wrote it"
         )
-    if int(version) < 1:
-        raise CheckpointError(f"it has the unknown format version {version}")
     if set(metadata) != set(_FIELDS) or not all(isinstance(value, str) for value in metadata.values()):
         raise CheckpointError(
             f"its metadata must have the text fields {', '.join(_FIELDS)}, got {str(sorted(metadata))[:200]}"

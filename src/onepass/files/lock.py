@@ -1,8 +1,8 @@
-"""One writer at a time for a file: a lock of the operating system on a file beside it.
+"""One writer at a time for a file: a lock of the operating system on a file next to it.
 
 The system gives the lock back when its holder ends, however it ends, so a crash leaves nothing locked. The file
 ``NAME.lock`` says who holds it, for the message that others get; it is gone when nobody does. Where the file system
-knows no locks (some network folders) there is none, and whoever writes has to look whether the file has changed.
+knows no locks (some network folders) there is none, and a writer has to check whether the file has changed.
 """
 
 import json
@@ -63,20 +63,20 @@ def locked(path: Path, wait: float = 0.0) -> Iterator[None]:
     >>> held, lock_path(path).exists()
     (True, False)
     """
-    beside, until = lock_path(path), time.monotonic() + wait
-    while (handle := _attempt(beside)) is None:
+    lock_file, until = lock_path(path), time.monotonic() + wait
+    while (handle := _attempt(lock_file)) is None:
         if time.monotonic() >= until:
             raise _taken(path)
         time.sleep(_PAUSE)
     try:
         yield
     finally:
-        if os.name != "nt":  # while it is held: whoever has opened it meanwhile sees that it is gone, and starts again
-            beside.unlink(missing_ok=True)
+        if os.name != "nt":  # while locked: others that have opened it see that it is gone, and start again
+            lock_file.unlink(missing_ok=True)
         os.close(handle)
         if os.name == "nt":
             with suppress(OSError):
-                beside.unlink()
+                lock_file.unlink()
 
 
 def check_unlocked(path: Path) -> None:
@@ -120,10 +120,10 @@ def try_lock(handle: int) -> bool:
     return True
 
 
-def _attempt(beside: Path) -> int | None:
-    handle = os.open(beside, os.O_RDWR | os.O_CREAT, 0o666)
+def _attempt(lock_file: Path) -> int | None:
+    handle = os.open(lock_file, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        if try_lock(handle) and _is_there(beside, handle):
+        if try_lock(handle) and _is_there(lock_file, handle):
             with suppress(OSError):  # a full disk: the lock holds, and only the message to others says less
                 os.ftruncate(handle, 0)
                 os.write(handle, _words_of_holder())
@@ -135,10 +135,10 @@ def _attempt(beside: Path) -> int | None:
     return None
 
 
-def _is_there(beside: Path, handle: int) -> bool:
+def _is_there(lock_file: Path, handle: int) -> bool:
     """Whether the open file is the one under its name, and not one that the last holder took away."""
     try:
-        return os.path.samestat(os.stat(beside), os.fstat(handle))
+        return os.path.samestat(os.stat(lock_file), os.fstat(handle))
     except FileNotFoundError:
         return False
 
@@ -153,9 +153,9 @@ def _taken(path: Path) -> LockedError:
     return LockedError(f"{path} is being written by {holder}", f"{lock_path(path)} is held by {holder}")
 
 
-def _holder(beside: Path) -> str:
+def _holder(lock_file: Path) -> str:
     try:
-        who = json.loads(beside.read_bytes())
+        who = json.loads(lock_file.read_bytes())
         return f"process {who['pid']} on {who['host']}, since {who['since']}"
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"

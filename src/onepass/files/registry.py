@@ -3,7 +3,7 @@
 This is the only table of such classes in the package; everything else that turns a name from a file into a class asks
 `savable`. It names modules rather than classes so that loading a perceptron does not import scikit-learn, and a class
 is imported only when a file asks for it. To make a new class savable, give it ``export_state`` and ``from_state`` (see
-`onepass.files.state`), add one line here and write its fixture with ``python -m tests.fixtures.make``.
+`onepass.files.state`), add one line here and a model of it to ``tests/helpers/savable_models.py``.
 """
 
 from importlib import import_module
@@ -12,7 +12,6 @@ __all__ = ["savable", "savable_names"]
 
 # The names are part of the file format, so they never change.
 _MODULES = {
-    "BayesianCommittee": "onepass.models.ensemble",
     "BayesianMLPClassifier": "onepass.estimators",
     "BayesianMLPRegressor": "onepass.estimators",
     "BayesianNetwork": "onepass.models.network",
@@ -20,12 +19,11 @@ _MODULES = {
     "BayesianPerceptronClassifier": "onepass.estimators",
     "BayesianPerceptronRegressor": "onepass.estimators",
     "ContextualBandit": "onepass.decisions.bandit",
-    "DriftingNetwork": "onepass.models.drifting",
-    "DriftingPerceptron": "onepass.models.drifting",
     "FleetEstimator": "onepass.estimators",
     "KalmanNetwork": "onepass.paper.kalman_network",
     "MLPClassifier": "onepass.integrations.river",
     "MLPRegressor": "onepass.integrations.river",
+    "Mixture": "onepass.models.mixture",
     "PerceptronClassifier": "onepass.integrations.river",
     "PerceptronFleet": "onepass.models.fleet",
     "PerceptronRegressor": "onepass.integrations.river",

@@ -11,36 +11,26 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from onepass._arrays import not_negative, sized, sized_or_nan, triangular
 from onepass._typing import FloatArray
 from onepass._validation import as_count, one_of
-from onepass.activations import (
-    Activation,
-    Exponential,
-    Gelu,
-    PaperSigmoid,
-    PiecewiseLinear,
-    Probit,
-    Rescaled,
-    Sigmoid,
-    Softplus,
-    Step,
-)
-from onepass.beliefs.base import Belief
+from onepass.activations import NAMES, Activation, PiecewiseLinear, Rescaled, as_activation
+from onepass.beliefs.base import PerceptronBelief
+from onepass.beliefs.choice import count_numbers
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
-from onepass.beliefs.layout import Conv2D, Layout, as_image_shape, decode_layer
-from onepass.beliefs.structures import count_numbers
-from onepass.engine.outliers import GUARD_SIZE, TRUST_CALM, TRUST_SIGNED, TRUST_SIZE, Trust
+from onepass.beliefs.prior import perceptron_belief
+from onepass.engine.outliers import GUARD_SIZE, TRUST_SIGNED, TRUST_SINCE_ALARM, TRUST_SIZE, Trust
 from onepass.engine.step import NOISE_WINDOW, STATE_SIZE, LearningState
-from onepass.likelihoods import Bernoulli, Gaussian, Likelihood, NegativeBinomial, Poisson
-from onepass.likelihoods.outputs import choose_outputs
+from onepass.layers import as_image_shape, decode_layer
+from onepass.layers.layout import Layout
+from onepass.likelihoods import named
 
 __all__ = [
     "Arrays",
     "Parameters",
     "as_number",
     "as_tally",
-    "check_definite",
     "check_network",
     "checked_trusts",
     "decode_activation",
@@ -50,7 +40,6 @@ __all__ = [
     "decode_prior",
     "decode_trust",
     "encode_activation",
-    "encode_likelihood",
     "nested",
     "sized",
     "sized_or_nan",
@@ -60,8 +49,10 @@ __all__ = [
 Parameters: TypeAlias = dict[str, Any]
 Arrays: TypeAlias = dict[str, np.ndarray]
 
-_PLAIN: dict[str, type] = {
-    kind.__name__: kind for kind in (Exponential, Gelu, PaperSigmoid, Probit, Sigmoid, Softplus, Step)
+_ACTIVATIONS: dict[str, type] = {
+    type(own).__name__: type(own)
+    for moments in ("exact", "paper")
+    for own in (as_activation(n, moments) for n in NAMES)
 }
 
 
@@ -84,8 +75,8 @@ def encode_activation(activation: Activation) -> Parameters:
         scales = {name: float(getattr(activation, name)) for name in ("inner", "outer", "offset")}
         return {"kind": "Rescaled", "base": encode_activation(activation.base), **scales}
     name = type(activation).__name__
-    if _PLAIN.get(name) is type(activation):
-        return {"kind": name}
+    if _ACTIVATIONS.get(name) is type(activation):
+        return {"kind": name, **vars(activation)}
     raise TypeError(
         f"activation {activation!r} is not built in, so a model with it can't be saved; "
         "use a named activation or a PiecewiseLinear in models that are to be saved"
@@ -102,90 +93,46 @@ def decode_activation(data: Any) -> Activation:
         if not np.isfinite(scales).all():
             raise ValueError(f"activation has the scales {scales}, which must be finite")
         return Rescaled(decode_activation(data["base"]), *scales)
-    if kind not in _PLAIN:
+    if kind not in _ACTIVATIONS:
         raise ValueError(f"activation is of the unknown kind {kind!r}")
-    made: Activation = _PLAIN[kind]()
+    made: Activation = _ACTIVATIONS[kind](**{name: data[name] for name in data if name != "kind"})
     return made
 
 
-def encode_likelihood(likelihood: Likelihood) -> str:
-    """Return the name of a likelihood; a TypeError for a class of the user's own, which can't be in a file."""
-    if type(likelihood) not in (Bernoulli, Gaussian, NegativeBinomial, Poisson):
-        raise TypeError(
-            f"likelihood {likelihood!r} is not built in, so a model with it can't be saved; "
-            "use observation='gaussian', 'bernoulli', 'poisson' or 'negative_binomial' in models that are to be saved"
-        )
-    return likelihood.name
-
-
-def decode_belief(data: Any, arrays: Mapping[str, np.ndarray], size: int) -> Belief:
-    """Make a belief over ``size`` weights again, if it is one."""
+def decode_belief(data: Any, arrays: Mapping[str, np.ndarray], size: int) -> PerceptronBelief:
+    """Make a perceptron's belief over ``size`` weights again, if it is one."""
     form = _table(data, "belief")["form"]
     mean = arrays["mean"]
     if mean.dtype not in (np.float64, np.float32):
         raise ValueError(f"mean has dtype {mean.dtype}, which must be float64 or float32")
-    dtype = mean.dtype
-    mean = sized(arrays, "mean", (size,), dtype)
-    if form == "diagonal":
-        return DiagonalGaussian(mean, _not_negative(sized(arrays, "variance", (size,), dtype), "variance"))
-    if form != "full":
+    kind = perceptron_belief(form)
+    if kind is None:
         raise ValueError(f"belief has the unknown form {form!r}")
-    if not isinstance(data["fragile"], bool):
-        raise ValueError(f"fragile must be true or false, got {data['fragile']!r}")
-    if "root" in arrays:
-        root = _triangular(arrays, "root", size, dtype)
-        return FullGaussian.from_arrays(mean, root=np.ascontiguousarray(root), needs_square_root=data["fragile"])
-    lower = sized(arrays, "covariance", (size, size), dtype)
-    check_definite(lower)
-    return FullGaussian.from_arrays(mean, dense=np.asfortranarray(lower), needs_square_root=data["fragile"])
+    return kind.decode(data, arrays, size, mean.dtype)
 
 
 def decode_prior(arrays: Mapping[str, np.ndarray], size: int, dtype: Any) -> FullGaussian | DiagonalGaussian:
     """Make the prior of a perceptron again: independent weights unless there is a root, zero means unless given."""
-    variances = _not_negative(sized(arrays, "prior_variances", (size,), dtype), "prior_variances")
+    variances = not_negative(sized(arrays, "prior_variances", (size,), dtype), "prior_variances")
     mean = sized(arrays, "prior_mean", (size,), dtype) if "prior_mean" in arrays else np.zeros(size, dtype=dtype)
     if "prior_root" not in arrays:
         return DiagonalGaussian(mean, variances)
-    root = _triangular(arrays, "prior_root", size, dtype)
+    root = triangular(arrays, "prior_root", size, dtype)
     return FullGaussian.from_arrays(mean, root=np.ascontiguousarray(root))
-
-
-def _triangular(arrays: Mapping[str, np.ndarray], name: str, size: int, dtype: Any) -> np.ndarray:
-    """A lower triangular root of a covariance, which it can be multiplied to."""
-    root = sized(arrays, name, (size, size), dtype)
-    if np.triu(root, 1).any():
-        raise ValueError(f"{name} has entries above its diagonal")
-    most = np.sqrt(np.finfo(dtype).max / size)
-    if np.abs(root).max(initial=0.0) > most:
-        raise ValueError(f"{name} has entries above {most:.3g}, whose squares are beyond {np.dtype(dtype)}")
-    return root
-
-
-def check_definite(lower: FloatArray) -> None:
-    """Raise a ValueError for a covariance, given by its lower triangle, that is not positive semi-definite."""
-    variances = _not_negative(np.diag(lower), "the diagonal of the covariance")
-    # A learned covariance may be indefinite by rounding, so a multiple of the rounding error is added first.
-    lift = 1e3 * len(lower) * np.finfo(lower.dtype).eps * variances.max()
-    scale = 1.0 / np.sqrt(variances + lift + np.finfo(lower.dtype).tiny)
-    scaled = scale[:, None] * (lower + np.diag(np.full(len(lower), lift, dtype=lower.dtype))) * scale
-    try:
-        np.linalg.cholesky(scaled)  # reads the lower triangle only
-    except np.linalg.LinAlgError:
-        raise ValueError("covariance is not positive semi-definite") from None
 
 
 def check_network(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> None:
     """Raise a ValueError if a network's arrays don't fit its layers, before anything of their size is allocated."""
     n_outputs = as_count(parameters["n_outputs"], "n_outputs")
-    layout = decode_layout(parameters, choose_outputs(parameters["observation"], parameters["noise"])(n_outputs).size)
+    layout = decode_layout(parameters, named(parameters["observation"])().outputs(n_outputs).size)
     size = sum(rows * cols for rows, cols in layout.shapes)
     dtype = np.dtype(one_of(parameters["dtype"], ("float64", "float32"), "dtype"))
     sized(arrays, "mean", (size,), dtype)
     sized(arrays, "covariance", (count_numbers(parameters["covariance"], layout),), dtype)
-    _not_negative(sized(arrays, "scales", (5, n_outputs)), "scales")
+    not_negative(sized(arrays, "scales", (6, n_outputs)), "scales")
     if "prior_mean" in arrays:
         sized(arrays, "prior_mean", (size,), dtype)
-        _not_negative(sized(arrays, "prior_variances", (size,), dtype), "prior_variances")
+        not_negative(sized(arrays, "prior_variances", (size,), dtype), "prior_variances")
 
 
 def decode_layout(parameters: Parameters, n_outputs: int) -> Layout:
@@ -196,9 +143,6 @@ def decode_layout(parameters: Parameters, n_outputs: int) -> Layout:
     hidden = [decode_layer(layer) for layer in layers]
     images = isinstance(entering, (list, tuple))
     inputs = as_image_shape(entering) if images else as_count(entering, "n_features")
-    for width in hidden:
-        if not isinstance(width, Conv2D):
-            as_count(width, "the width of a layer")
     return Layout((inputs, *hidden, n_outputs))
 
 
@@ -215,7 +159,7 @@ def checked_trusts(numbers: np.ndarray, n: int, outliers: float) -> FloatArray:
     if numbers.dtype != np.float64:
         raise ValueError(f"trust has dtype {numbers.dtype} where float64 was expected")
     # Only the rows since the last alarm may be infinite; and some rows were trusted, if before the first.
-    signed, endless = (np.isin(np.arange(size), at) & bool(outliers) for at in (TRUST_SIGNED, [TRUST_CALM]))
+    signed, endless = (np.isin(np.arange(size), at) & bool(outliers) for at in (TRUST_SIGNED, [TRUST_SINCE_ALARM]))
     possible = ((numbers >= 0.0) | signed) & (np.isfinite(numbers) | endless)
     if not (possible.all() and (not outliers or numbers[:, :1].all())):
         raise ValueError("trust holds numbers that are not finite, or negative")
@@ -235,31 +179,6 @@ def decode_learning_state(running: np.ndarray, outliers: float = 0.0) -> Learnin
         if getattr(state, name) < 0.0:
             raise ValueError(f"running has the {name} {getattr(state, name):g}, which must not be negative")
     return state
-
-
-def sized(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> FloatArray:
-    """Copy an array that must be finite and have exactly this shape and dtype."""
-    array = _shaped(arrays, name, shape, dtype)
-    if name != "running" and not np.isfinite(array).all():
-        raise ValueError(f"{name} holds numbers that are not finite")
-    return np.array(array)
-
-
-def sized_or_nan(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...]) -> FloatArray:
-    """Copy an array of targets, of which some may be NaN."""
-    array = _shaped(arrays, name, shape, np.float64)
-    if np.isinf(array).any():
-        raise ValueError(f"{name} holds numbers that are not finite")
-    return np.array(array)
-
-
-def _shaped(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    array = arrays[name]
-    if array.shape != shape:
-        raise ValueError(f"{name} has shape {array.shape} where {shape} was expected")
-    if array.dtype != dtype:
-        raise ValueError(f"{name} has dtype {array.dtype} where {np.dtype(dtype)} was expected")
-    return array
 
 
 def nested(name: str, arrays: Mapping[str, np.ndarray]) -> Arrays:
@@ -290,9 +209,3 @@ def _table(data: Any, name: str) -> Parameters:
     if not isinstance(data, dict):
         raise ValueError(f"{name} must be a table, got {str(data)[:40]!r}")
     return data
-
-
-def _not_negative(array: FloatArray, name: str) -> FloatArray:
-    if (array < 0.0).any():
-        raise ValueError(f"{name} has the entry {array.min():g}, which must not be negative")
-    return array

@@ -78,7 +78,7 @@ class VersionedFile:
         Raises
         ------
         ChangedError
-            If somebody else has written the file meanwhile; the content is then kept beside it.
+            If somebody else has written the file meanwhile; the content is then kept next to it.
         """
         if version(self.path) != self.version:
             kept = _free_name(self.path)

@@ -1,76 +1,50 @@
-"""Likelihoods: the probability of a target given the pre-activation.
+"""Likelihoods: the probability of a target given the outputs of a model.
 
-`base` defines what a likelihood of a perceptron is; `bernoulli`, `gaussian` and `counts` have the built-in ones;
-`outputs` has the likelihoods of networks.
+`base` defines what a likelihood is, and has the registry of names; `gaussian`, `labels` and `counts` have the built-in
+ones. Perceptrons, networks, committees and fleets take the same ones, by name or as objects.
 """
 
 from typing import Any
 
-import numpy as np
-
-from onepass._validation import as_count, as_nonnegative, one_of
+from onepass._validation import one_of
 from onepass.activations import Activation, PaperSigmoid
-from onepass.engine.step import LearningState
-from onepass.likelihoods.base import Likelihood, MomentMatch
-from onepass.likelihoods.bernoulli import Bernoulli
+from onepass.likelihoods.base import Likelihood, MomentMatch, encode_likelihood, likelihood_names, named, register
 from onepass.likelihoods.counts import Counts, NegativeBinomial, Poisson
-from onepass.likelihoods.gaussian import Gaussian
+from onepass.likelihoods.gaussian import Gaussian, Heteroscedastic
+from onepass.likelihoods.labels import Bernoulli, Categorical
 
 __all__ = [
     "Bernoulli",
+    "Categorical",
     "Counts",
     "Gaussian",
+    "Heteroscedastic",
     "Likelihood",
     "MomentMatch",
     "NegativeBinomial",
     "Poisson",
     "as_likelihood",
+    "encode_likelihood",
+    "likelihood_names",
+    "named",
+    "register",
 ]
 
-# Likelihoods without parameters, by their names in arguments and files; "auto" takes the first that is exact.
-_PLAIN: dict[str, Likelihood] = {kind.name: kind() for kind in (Bernoulli, Poisson)}
-_NOISY: dict[str, Any] = {kind.name: kind for kind in (Gaussian, NegativeBinomial)}  # those with a noise
-_NOISE = 0.01
 
+def as_likelihood(observation: Any, activation: Activation | None = None) -> Likelihood:
+    """Check and resolve a user's choice, a name or an object.
 
-def as_likelihood(
-    observation: Any, noise: Any, noise_window: int | None, activation: Activation
-) -> tuple[Likelihood, LearningState]:
-    """Check and resolve a user's choice: the likelihood, and the state of learning to start with."""
+    ``"auto"`` is the first likelihood without noise that has an exact update around the activation, if there is one
+    and an ``activation`` is given; else Gaussian.
+    """
     if isinstance(observation, Likelihood):
-        likelihood = observation
-    else:
-        one_of(observation, ("auto", Gaussian.name, *_PLAIN, NegativeBinomial.name), "observation")
-        if observation == "auto":
-            observation = _default_name(activation) if noise is None else Gaussian.name
-        if observation == NegativeBinomial.name and noise is None:
-            noise = "learn"  # how far counts vary more than Poisson's is never known beforehand
-        likelihood = _NOISY[observation](_NOISE) if observation in _NOISY else _PLAIN[observation]
-    likelihood.check_activation(activation)
-    if noise_window is not None and noise != "learn":
-        raise ValueError(f"noise_window needs noise='learn', got noise={noise!r}")
-    if isinstance(observation, str) and observation in _NOISY:
-        return _with_noise(likelihood, noise, noise_window)
-    if noise is not None:
-        raise ValueError(
-            f"noise can be given only with observation={' or '.join(map(repr, _NOISY))}, got noise={noise!r} with "
-            f"observation={observation!r}"
-        )
-    return likelihood, LearningState()
+        return observation
+    one_of(observation, ("auto", *likelihood_names()), "observation")
+    return named(observation)() if observation != "auto" else _default(activation)
 
 
-def _with_noise(likelihood: Likelihood, noise: Any, noise_window: int | None) -> tuple[Likelihood, LearningState]:
-    if noise == "learn":
-        window = np.inf if noise_window is None else float(as_count(noise_window, "noise_window"))
-        start, weight = likelihood.noise_start
-        return likelihood.with_noise(start), LearningState(start, min(weight, window), window)
-    if isinstance(noise, str):
-        raise ValueError(f"noise must be a number that is not negative, or 'learn', got {noise!r}")
-    fixed = _NOISE if noise is None else as_nonnegative(noise, "noise")
-    return likelihood.with_noise(fixed), LearningState(fixed)
-
-
-def _default_name(activation: Activation) -> str:
+def _default(activation: Activation | None) -> Likelihood:
     if isinstance(activation, PaperSigmoid):
-        return Bernoulli.name
-    return next((name for name, kind in _PLAIN.items() if kind.exact(activation) is not None), Gaussian.name)
+        return Bernoulli()
+    plain = (Bernoulli(), Poisson())
+    return next((own for own in plain if activation and own.exact(activation) is not None), Gaussian())

@@ -1,8 +1,8 @@
-"""What a likelihood is: the probability of a target, given the output ``f(a)`` of an activation.
+"""What a likelihood is: the probability of a target, given the outputs of a model.
 
-A likelihood turns the belief ``N(mean, var)`` about the pre-activation ``a`` and a target ``y`` into a `MomentMatch`:
-the two scalars of the belief's step and the log predictive density of ``y``. Nothing here knows about weights or
-inputs. Two rules:
+A likelihood turns the belief ``N(mean, var)`` about the pre-activation ``a`` of an output and a target ``y`` into a
+`MomentMatch`: the two scalars of the belief's step and the log predictive density of ``y``. Nothing here knows about
+weights or inputs. Two rules:
 
 - ``"adf"`` (assumed density filtering) takes the exact first two moments of ``p(y|a) N(a)``, where they have a closed
   form;
@@ -10,22 +10,39 @@ inputs. Two rules:
 
 Both are compiled, see `onepass.engine.matches`; `Likelihood.compiled` chooses. A likelihood can also be written in
 Python: a subclass of `Likelihood` with ``moment_match`` and ``noise_var``, which compiled loops then call for each row.
+
+A network has several outputs, linear ones, and each likelihood names the activation that they go through, its
+``link``. `Likelihood.outputs` is the compiled match of all of them, see `onepass.engine.vector_matches`: by default
+each output is matched as a perceptron's.
 """
 
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from onepass._typing import FloatArray
-from onepass._validation import one_of
-from onepass.activations import Activation, Moments, activation_text, compiled_activation
+from onepass._validation import NO_TARGET, as_floats, as_floats_or_nan, one_of
+from onepass.activations import Activation, Moments, activation_text, as_activation, compiled_activation
 from onepass.activations.base import broadcast
 from onepass.engine.matches import CompiledLikelihood, PythonLikelihood
-from onepass.engine.step import NOISE_START, NOISE_START_WEIGHT
+from onepass.engine.vector_matches import NoiseState, OutputRecord, SeparateOutputs, VectorLikelihood
+from onepass.likelihoods.mixtures import central_interval, noise_mixture
 
-__all__ = ["Likelihood", "MomentMatch"]
+__all__ = [
+    "LOG_NOISE",
+    "Likelihood",
+    "LogNoise",
+    "MomentMatch",
+    "Predictive",
+    "encode_likelihood",
+    "likelihood_names",
+    "named",
+    "refuse_first",
+    "register",
+]
 
 
 class MomentMatch(NamedTuple):
@@ -42,11 +59,31 @@ class MomentMatch(NamedTuple):
     variance_ratio: Any
 
 
+class Predictive(NamedTuple):
+    """Mean of a target, the variance that comes from uncertain weights, and that of its noise; each ``(n, K)``."""
+
+    mean: FloatArray
+    var: FloatArray
+    noise_var: FloatArray
+
+
+class LogNoise(NamedTuple):
+    """Belief about the log of a noise variance before any data, for an input like those that are learned."""
+
+    mean: float
+    var: float
+
+
+LOG_NOISE = LogNoise(float(np.log(0.02)), 3.25)
+"""That of standardised targets."""
+
+
 class Likelihood:
-    """The probability of a target, given the output of an activation.
+    """The probability of a target, given the outputs of a model.
 
     A subclass in Python defines ``moment_match(activation, mean, var, y)``, which returns a `MomentMatch`, and
-    ``noise_var``. If its targets are not close to Gaussian it defines ``quantile``, too.
+    ``noise_var``. If its targets are not close to Gaussian it defines ``quantile``, too. Perceptrons and networks then
+    take an object of it as their ``observation``.
 
     Examples
     --------
@@ -70,16 +107,45 @@ class Likelihood:
 
     name: ClassVar[str] = ""
     """In arguments and files, and in ``Activation.exact``; likelihoods in Python need none."""
+    words: ClassVar[str] = "numbers"
+    """What targets are, in reports."""
+    is_numeric: ClassVar[bool] = True
+    """Whether targets are numbers, and neither counts nor labels."""
+    is_count: ClassVar[bool] = False
+    """Whether targets are counts."""
+    is_label: ClassVar[bool] = False
+    """Whether targets are labels or classes, whose interval is that of a probability."""
+    is_class: ClassVar[bool] = False
+    """Whether a target is one class among as many as there are outputs."""
+    is_gaussian: ClassVar[bool] = False
+    """Whether targets have Gaussian noise, of one variance for all inputs."""
+    can_calibrate: ClassVar[bool] = False
+    """Whether a network can scale its predictive variance to the errors that it has made."""
+    takes_noise: ClassVar[bool] = False
+    """Whether the noise can be given, or learned as one number per output."""
+    has_noise_outputs: ClassVar[bool] = False
+    """Whether the noise depends on the input, by outputs of its own."""
+    needs_network: ClassVar[bool] = False
+    """Whether there are always several outputs, which a perceptron does not have."""
+    link: Activation = as_activation("linear")
+    """The activation that the linear outputs of a network go through."""
     kalman: ClassVar[type[CompiledLikelihood] | None] = None
     """The paper's rule, compiled; None for a likelihood in Python."""
-    noise: float | FloatArray = 0.0
-    """Variance of the Gaussian noise, or the dispersion of counts; 0 for likelihoods without one."""
-
-    noise_start: ClassVar[tuple[float, float]] = (NOISE_START, NOISE_START_WEIGHT)
-    """Where a learned noise starts, and how many rows that rests on: its log has the variance 2 over this number."""
+    noise: float | FloatArray | None = None
+    """Variance of the Gaussian noise, or the dispersion of counts; None if there is none, or none was given."""
+    usual_noise: ClassVar[float | str] = 0.0
+    """The noise of a perceptron if none is given; ``"learn"`` if no value suits all targets."""
+    noise_start: ClassVar[tuple[float, float]] = (0.0, 0.0)
+    """Where a perceptron's learned noise starts, and how many rows that start counts as: see `onepass.engine.step`."""
+    output_noise_start: ClassVar[tuple[float, float]] = (0.0, 0.0)
+    """The same of the noise of a network's outputs."""
 
     def check(self, y: FloatArray) -> None:
         """Raise a ValueError for targets that are impossible; by default every finite number is allowed."""
+
+    def impossible(self, y: FloatArray) -> Any:
+        """Which targets are impossible; NaN means not observed, and is allowed."""
+        return np.zeros(np.shape(y), dtype=bool)
 
     def log_outlier_density(self, y: float) -> float:
         """Log density of a target that can't be trusted, whatever the output.
@@ -88,8 +154,22 @@ class Likelihood:
         """
         raise NotImplementedError(f"{type(self).__name__} needs a method log_outlier_density(y) for outliers above 0")
 
+    def choose_noise(self, noise: Any) -> Any:
+        """The noise that a user chose, in the argument ``noise`` or in the likelihood itself; None for neither."""
+        if noise is None or not self.takes_noise:
+            if noise is not None:
+                able = " or ".join(map(repr, likelihood_names(lambda kind: kind.takes_noise)))
+                raise ValueError(
+                    f"noise can be given only with observation={able}, got noise={noise!r} with observation="
+                    f"{self.name or self!r}"
+                )
+            return self.noise
+        if self.noise is not None:
+            raise ValueError(f"noise can be given only once, got noise={noise!r} and observation={self!r}")
+        return noise
+
     def check_outliers(self, outliers: float) -> None:
-        """Raise a ValueError where it is not defined what a target is that is not to be trusted."""
+        """Raise a ValueError if ``outliers`` is positive and the likelihood has no density for outliers."""
         if outliers and self._in_python and type(self).log_outlier_density is Likelihood.log_outlier_density:
             raise ValueError(
                 f"outliers={outliers:g} needs a method log_outlier_density(y) of {type(self).__name__}: the log "
@@ -99,7 +179,7 @@ class Likelihood:
     def check_activation(self, activation: Activation) -> None:
         """Raise a ValueError for an activation that does not fit, such as one that is negative for counts."""
 
-    def with_noise(self, noise: float | FloatArray, log_noise_var: float = 0.0) -> "Likelihood":
+    def with_noise(self, noise: float | FloatArray | None, log_noise_var: float = 0.0) -> "Likelihood":
         """The same likelihood with another noise variance, where it has one, whose log has this variance itself."""
         return self
 
@@ -115,6 +195,16 @@ class Likelihood:
         """Quantile of ``y`` (of labels: of their probability); by default of a Gaussian with the predictive moments."""
         output = activation.moments(mean, var)
         return np.asarray(output.mean + ndtri(level) * np.sqrt(output.var + self.noise_var(output)))
+
+    def mixture_interval(
+        self, activation: Activation, weights: FloatArray, parts: Any, log_noise_vars: FloatArray, level: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Central interval, as `quantile` has it, of a mixture of ``k`` models, each of which predicts a Gaussian.
+
+        ``parts`` are their predictions, ``(k, n)``, and ``log_noise_vars`` how uncertain the log of their noise is,
+        ``(k,)``.
+        """
+        return central_interval(*noise_mixture(weights, parts.mean, parts.var, parts.noise_var, log_noise_vars), level)
 
     def exact(self, activation: Activation) -> type[CompiledLikelihood] | None:
         """The compiled moment match that is exact around an activation, or None."""
@@ -167,6 +257,102 @@ class Likelihood:
         A subclass in Python is called with one number for each of them, and without ``update``.
         """
         compiled = self.compiled(activation, self.choose_update(update, activation))
-        mean, var, y, noise = broadcast(mean, var, y, self.noise)
+        if self.noise is None and self.takes_noise:
+            raise ValueError(f"a target can be matched only with a known noise: use {type(self).__name__}(noise)")
+        mean, var, y, noise = broadcast(mean, var, y, 0.0 if self.noise is None else self.noise)
         rows = compiled.match_rows(*(np.ravel(values) for values in (mean, var, y, noise)))
         return MomentMatch(*(part[()] for part in rows.reshape(4, *mean.shape)))
+
+    # The outputs of a network.
+
+    def outputs(self, n_outputs: int, log_noise: LogNoise = LOG_NOISE) -> VectorLikelihood:
+        """The object whose methods the compiled loops of networks call; a ValueError where their number is wrong."""
+        self.check_activation(self.link)
+        return SeparateOutputs(n_outputs, self.compiled(self.link, self.choose_update("auto", self.link)))
+
+    def bias_std(self, intercept_scale: float | None) -> float | None:
+        """Prior standard deviation of every output's bias for a user's ``intercept_scale``."""
+        return intercept_scale
+
+    def start_noise(self, n_outputs: int, noise: float | None, calibrate: bool, outliers: float) -> NoiseState:
+        """State of the noise of a network before the first row; a ``noise`` of None is learned, if there is any."""
+        start, weight = self.output_noise_start if noise is None else (noise, 0.0)
+        state = NoiseState.start(n_outputs, start, calibrate, outliers)
+        state.noise_weight[:] = weight
+        return state
+
+    def as_targets(self, value: Any, n_rows: int, single: bool, outputs: VectorLikelihood) -> FloatArray:
+        """Check and shape a user's targets of a network: ``(n_rows, columns)``, one column of classes.
+
+        Of several columns some may be NaN: these were not observed.
+        """
+        columns = int(outputs.n_columns)
+        targets = as_floats_or_nan(value, "y") if columns > 1 else as_floats(value, "y", NO_TARGET)
+        allowed: list[tuple[int, ...]] = [(n_rows,)] if columns == 1 else []
+        allowed += [(n_rows, columns), *([(columns,)] if single else []), *([()] if single and columns == 1 else [])]
+        if targets.shape not in allowed:
+            shapes = " or ".join(str(shape) for shape in dict.fromkeys(allowed))
+            raise ValueError(f"y must have shape {shapes}, got shape {targets.shape}")
+        targets = np.ascontiguousarray(targets.reshape(n_rows, columns))
+        self.check(targets[:, 0] if columns == 1 else targets)
+        return targets
+
+    def calibrated(
+        self, means: FloatArray, covs: FloatArray, noise: NoiseState, alone: bool
+    ) -> tuple[FloatArray, FloatArray, NoiseState]:
+        """Moments of outputs, and their noise, calibrated where they can be, of a network ``alone`` or in a mixture."""
+        return means, covs, noise
+
+    def predictive(self, given: OutputRecord, alone: bool) -> Predictive:
+        """What is predicted from the outputs of a network, ``alone`` or in a mixture."""
+        output = self.output_moments(self.link, given.mean, given.var + given.unknown_noise)
+        return Predictive(output.mean, output.var, self.with_noise(given.noise).noise_var(output))
+
+    def interval(self, prediction: Any, level: float) -> tuple[Any, Any]:
+        """Central interval of a new target that a network predicts; for labels of their probability."""
+        moments = (prediction.pre_mean, prediction.pre_var)
+        low, high = (np.asarray(self.quantile(self.link, *moments, 0.5 + side * level / 2))[()] for side in (-1.0, 1.0))
+        return low, high
+
+    def response(self, outputs: FloatArray) -> FloatArray:
+        """What known outputs of a network, ``(..., K)``, expect of a target; for labels their probabilities."""
+        return self.link(outputs)
+
+
+Registered = TypeVar("Registered", bound=type[Likelihood])
+_REGISTERED: dict[str, type[Likelihood]] = {}
+
+
+def register(kind: Registered) -> Registered:
+    """Let models choose a likelihood by its name, and files store it."""
+    _REGISTERED[kind.name] = kind
+    return kind
+
+
+def likelihood_names(fits: Callable[[type[Likelihood]], bool] = lambda kind: True) -> tuple[str, ...]:
+    """Names of all likelihoods that a model can have, or of those that fit."""
+    return tuple(sorted(name for name, kind in _REGISTERED.items() if fits(kind)))
+
+
+def named(name: str) -> type[Likelihood]:
+    """The likelihood of a name."""
+    return _REGISTERED[one_of(name, likelihood_names(), "observation")]
+
+
+def encode_likelihood(likelihood: Likelihood) -> str:
+    """Return the name of a likelihood; a TypeError if the name alone can't restore it."""
+    kind = _REGISTERED.get(likelihood.name)
+    if kind is not type(likelihood) or vars(likelihood.with_noise(None)) != vars(kind()):
+        names = ", ".join(map(repr, _REGISTERED))
+        raise TypeError(
+            f"likelihood {likelihood!r} is not one that a file can name, so a model with it can't be saved; use one of "
+            f"observation={names} in models that are to be saved"
+        )
+    return likelihood.name
+
+
+def refuse_first(y: FloatArray, bad: Any, wanted: str) -> None:
+    """Raise a ValueError that names the first bad target, if there is one."""
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(f"y must hold {wanted}, got {y[where]:g} at index {where[0] if y.ndim == 1 else where}")

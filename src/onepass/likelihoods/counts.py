@@ -15,21 +15,19 @@ from onepass._typing import FloatArray
 from onepass.activations import Activation, Exponential, Moments, activation_text, as_activation
 from onepass.engine.count_matches import DISPERSION_START, DISPERSION_START_WEIGHT
 from onepass.engine.matches import CompiledLikelihood, KalmanCount
-from onepass.likelihoods.base import Likelihood
+from onepass.engine.vector_matches import VectorLikelihood
+from onepass.likelihoods.base import LOG_NOISE, Likelihood, LogNoise, refuse_first, register
 
 __all__ = [
-    "COUNT_NAMES",
     "Counts",
     "NegativeBinomial",
     "Poisson",
-    "check_counts",
     "count_cdf",
     "count_interval",
     "count_log_probabilities",
     "count_quantile",
     "dispersion_of",
     "log_normal",
-    "rate_moments",
 ]
 
 WIDEST = 4.0
@@ -47,29 +45,22 @@ _NARROW = 0.15  # a count's own deviation over that of the log rate, below which
 _EXPONENTIAL = as_activation("exp")
 
 
-def check_counts(y: FloatArray, observation: str) -> None:
-    """Raise a ValueError for targets that are no counts."""
-    bad = (y < 0.0) | (y != np.floor(y))
-    if bad.any():
-        where = int(np.flatnonzero(bad)[0])
-        raise ValueError(
-            f"y must hold counts 0, 1, 2, ... for observation={observation!r}, got {y.flat[where]:g} at index {where}"
-        )
-
-
-def rate_moments(mean: FloatArray, var: FloatArray) -> Moments:
-    """Moments of the rate ``e^a``, from a variance that is at most `WIDEST`."""
-    return _EXPONENTIAL.moments(mean, np.minimum(var, WIDEST))
-
-
 class Counts(Likelihood):
     """What Poisson and negative binomial counts share."""
 
+    words: ClassVar[str] = "counts"
+    is_numeric: ClassVar[bool] = False
+    is_count: ClassVar[bool] = True
+    link: Activation = _EXPONENTIAL
     kalman: ClassVar[type[CompiledLikelihood] | None] = KalmanCount
 
     def check(self, y: FloatArray) -> None:
         """Take whole numbers from 0 on."""
-        check_counts(y, self.name)
+        refuse_first(y, self.impossible(y), f"counts 0, 1, 2, ... for observation={self.name!r}")
+
+    def impossible(self, y: FloatArray) -> Any:
+        """All but whole numbers from 0 on."""
+        return ((y < 0.0) | (y != np.floor(y))) & ~np.isnan(y)
 
     def check_activation(self, activation: Activation) -> None:
         """Take activations that are never negative."""
@@ -81,22 +72,47 @@ class Counts(Likelihood):
 
     def output_moments(self, activation: Activation, mean: FloatArray, var: FloatArray) -> Moments:
         """Moments of the rate; those of ``e^a`` from a variance that is at most `WIDEST`."""
-        return rate_moments(mean, var) if isinstance(activation, Exponential) else activation.moments(mean, var)
+        return activation.moments(mean, np.minimum(var, WIDEST) if isinstance(activation, Exponential) else var)
 
     def noise_var(self, output: Moments) -> FloatArray:
         """``E[rate + noise rate²]``: how much a count varies around its rate."""
-        return np.asarray(output.mean + self.noise * (output.mean**2 + output.var))
+        return np.asarray(output.mean + self._dispersion * (output.mean**2 + output.var))
 
     def quantile(self, activation: Activation, mean: FloatArray, var: FloatArray, level: float) -> FloatArray:
         """Of the count mixed over the rate; of a rate that is no ``e^a``, the log-normal of its moments stands in."""
         if not isinstance(activation, Exponential):
             output = activation.moments(mean, var)
             mean, var = log_normal(output.mean, output.var)
-        given = np.broadcast_arrays(mean, var, self.noise)
+        given = np.broadcast_arrays(mean, var, self._dispersion)
         means, variances, dispersions = (part.reshape(1, -1) for part in given)
         return count_quantile(np.ones(1), means, variances, dispersions, level).reshape(given[0].shape)
 
+    def mixture_interval(
+        self, activation: Activation, weights: FloatArray, parts: Any, log_noise_vars: FloatArray, level: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Of the mixture of counts, each mixed over its rate."""
+        if not isinstance(activation, Exponential):
+            pre_mean, pre_var = log_normal(parts.mean, parts.var)
+            parts = parts._replace(pre_mean=pre_mean, pre_var=pre_var)
+        return count_interval(weights, parts, level)
 
+    @property
+    def _dispersion(self) -> float | FloatArray:
+        return 0.0 if self.noise is None else self.noise
+
+    def outputs(self, n_outputs: int, log_noise: LogNoise = LOG_NOISE) -> VectorLikelihood:
+        """The log rate of one count."""
+        if n_outputs != 1:
+            raise ValueError(f"n_outputs must be 1 for observation={self.name!r}, got {n_outputs}")
+        return super().outputs(n_outputs, log_noise)
+
+    def interval(self, prediction: Any, level: float) -> tuple[Any, Any]:
+        """Quantiles of the count mixed over the rate."""
+        alone = type(prediction)(*(np.asarray(part)[None] for part in prediction))
+        return count_interval(np.ones(1), alone, level)
+
+
+@register
 @dataclass(frozen=True)
 class Poisson(Counts):
     """A count with the rate ``f(a)``, usually ``e^a``, for which the moment match is exact."""
@@ -104,6 +120,7 @@ class Poisson(Counts):
     name: ClassVar[str] = "poisson"
 
 
+@register
 @dataclass(frozen=True)
 class NegativeBinomial(Counts):
     """A count with the mean ``m = f(a)``, usually ``e^a``, and the variance ``m + noise m²``.
@@ -111,16 +128,17 @@ class NegativeBinomial(Counts):
     ``noise`` is its dispersion: the squared deviation of a gamma factor of mean 1 on the rate of a Poisson count.
     """
 
-    noise: float | FloatArray
+    noise: float | FloatArray | None = None
     name: ClassVar[str] = "negative_binomial"
+    words: ClassVar[str] = "counts that vary more than a Poisson distribution allows"
+    takes_noise: ClassVar[bool] = True
+    usual_noise: ClassVar[float | str] = "learn"
     noise_start: ClassVar[tuple[float, float]] = (DISPERSION_START, DISPERSION_START_WEIGHT)
+    output_noise_start: ClassVar[tuple[float, float]] = noise_start
 
-    def with_noise(self, noise: float | FloatArray, log_noise_var: float = 0.0) -> "NegativeBinomial":
+    def with_noise(self, noise: float | FloatArray | None, log_noise_var: float = 0.0) -> "NegativeBinomial":
         """The same with another dispersion."""
         return NegativeBinomial(noise)
-
-
-COUNT_NAMES = (Poisson.name, NegativeBinomial.name)
 
 
 def log_normal(mean: FloatArray, var: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -173,8 +191,8 @@ def _mixed_cdf(y: FloatArray, mean: FloatArray, std: FloatArray, dispersion: Flo
     for node, weight in zip(_NODES, _WEIGHTS, strict=True):
         rate = np.exp(np.minimum(mean + node * std, 300.0))
         with np.errstate(under="ignore"):
-            spread = betainc(shape, order, 1.0 / (1.0 + rate / shape))
-            total += weight * np.where(poisson, gammaincc(order, rate), spread)
+            tail = betainc(shape, order, 1.0 / (1.0 + rate / shape))
+            total += weight * np.where(poisson, gammaincc(order, rate), tail)
     return total
 
 

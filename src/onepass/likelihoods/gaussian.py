@@ -1,21 +1,56 @@
-"""The likelihood of numbers with Gaussian noise around the output."""
+"""The likelihoods of numbers with Gaussian noise around the output: one noise for all rows, or one for each input."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import ndtri
 
 from onepass._typing import FloatArray
 from onepass.activations import Activation, Moments
 from onepass.engine.matches import KalmanNoise
-from onepass.likelihoods.base import Likelihood
+from onepass.engine.step import NOISE_START, NOISE_START_WEIGHT
+from onepass.engine.vector_matches import (
+    OUTPUT_NOISE_START,
+    OUTPUT_NOISE_START_WEIGHT,
+    GaussianOutputs,
+    HeteroscedasticOutputs,
+    NoiseState,
+    OutputRecord,
+    VectorLikelihood,
+)
+from onepass.likelihoods.base import LOG_NOISE, Likelihood, LogNoise, Predictive, register
+from onepass.likelihoods.calibration import calibrated_covs, excess_var
 from onepass.likelihoods.mixtures import mixture_quantile, noise_mixture
 
-__all__ = ["Gaussian"]
+__all__ = ["Gaussian", "Heteroscedastic"]
 
 
+class _Noisy(Likelihood):
+    """What both have in common: what a network predicts of them."""
+
+    can_calibrate: ClassVar[bool] = True
+    output_noise_start: ClassVar[tuple[float, float]] = (OUTPUT_NOISE_START, OUTPUT_NOISE_START_WEIGHT)
+
+    def predictive(self, given: OutputRecord, alone: bool) -> Predictive:
+        """The outputs' own moments, with calibrated variances."""
+        excess = excess_var(given.var, given.scale, given.usual_var, alone)
+        var = given.scale * (given.var + given.unknown_noise) + excess
+        return Predictive(given.mean, var, given.scale * given.noise)
+
+    def interval(self, prediction: Any, level: float) -> tuple[Any, Any]:
+        """Take the predictive distribution for Gaussian."""
+        half_width = ndtri(0.5 + level / 2) * np.sqrt(prediction.var + prediction.noise_var)
+        return prediction.mean - half_width, prediction.mean + half_width
+
+    def response(self, outputs: FloatArray) -> FloatArray:
+        """The outputs themselves."""
+        return outputs
+
+
+@register
 @dataclass(frozen=True)
-class Gaussian(Likelihood):
+class Gaussian(_Noisy):
     """``y = f(a) + N(0, noise)``; ``noise`` is the paper's epsilon.
 
     The moment match is exact around piecewise linear outputs: there ``p(y|a) N(a)`` is a sum of truncated Gaussians.
@@ -23,19 +58,23 @@ class Gaussian(Likelihood):
     has the variance ``log_noise_var``.
     """
 
-    noise: float | FloatArray
+    noise: float | FloatArray | None = None
     log_noise_var: float = field(default=0.0, repr=False)
     name: ClassVar[str] = "gaussian"
+    is_gaussian: ClassVar[bool] = True
+    takes_noise: ClassVar[bool] = True
     kalman: ClassVar[type[KalmanNoise]] = KalmanNoise
+    usual_noise: ClassVar[float | str] = 0.01
+    noise_start: ClassVar[tuple[float, float]] = (NOISE_START, NOISE_START_WEIGHT)
 
-    def with_noise(self, noise: float | FloatArray, log_noise_var: float = 0.0) -> "Gaussian":
+    def with_noise(self, noise: float | FloatArray | None, log_noise_var: float = 0.0) -> "Gaussian":
         """The same with another noise variance."""
         return Gaussian(noise, log_noise_var)
 
     def noise_var(self, output: Moments) -> FloatArray:
         """``noise``, the same everywhere."""
         # In the shape of the output, whose variance may be infinite: 0 * inf would be NaN.
-        noise: Any = self.noise + 0.0 * (output.var > 0.0)
+        noise: Any = self.noise + 0.0 * (output.var > 0.0)  # type: ignore[operator]
         return noise  # type: ignore[no-any-return]
 
     def quantile(self, activation: Activation, mean: FloatArray, var: FloatArray, level: float) -> FloatArray:
@@ -44,3 +83,37 @@ class Gaussian(Likelihood):
         mean, var, noise = (part.reshape(1, -1) for part in (output.mean, output.var, self.noise_var(output)))
         mixture = noise_mixture(np.ones(1), mean, var, noise, np.array([self.log_noise_var]))
         return mixture_quantile(*mixture, level).reshape(output.mean.shape)
+
+    def outputs(self, n_outputs: int, log_noise: LogNoise = LOG_NOISE) -> VectorLikelihood:
+        """All outputs together, around the linear ones of a network."""
+        return GaussianOutputs(n_outputs)
+
+    def calibrated(
+        self, means: FloatArray, covs: FloatArray, noise: NoiseState, alone: bool
+    ) -> tuple[FloatArray, FloatArray, NoiseState]:
+        """Calibrated variances of outputs, and the noise times the scale."""
+        scaled = noise.unscaled()
+        scaled.noise[:] *= noise.scale
+        return means, calibrated_covs(covs, noise, alone), scaled
+
+
+@register
+@dataclass(frozen=True)
+class Heteroscedastic(_Noisy):
+    """Numbers whose noise depends on the input: every output has a second one, the log of its noise's variance."""
+
+    name: ClassVar[str] = "heteroscedastic"
+    has_noise_outputs: ClassVar[bool] = True
+    needs_network: ClassVar[bool] = True
+
+    def outputs(self, n_outputs: int, log_noise: LogNoise = LOG_NOISE) -> VectorLikelihood:
+        """With the prior of the log noise, which bounds what is predicted of it."""
+        return HeteroscedasticOutputs(n_outputs, *log_noise)
+
+    def calibrated(
+        self, means: FloatArray, covs: FloatArray, noise: NoiseState, alone: bool
+    ) -> tuple[FloatArray, FloatArray, NoiseState]:
+        """Calibrated variances of outputs, and the log of the scale added to the logs of the noise."""
+        shifted = means.copy()
+        shifted[:, len(noise.scale) :] += np.log(noise.scale)
+        return shifted, calibrated_covs(covs, noise, alone), noise.unscaled()

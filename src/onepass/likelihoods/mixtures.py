@@ -1,5 +1,7 @@
 """Mixtures of Gaussians: what several models that learned the same rows predict together, and an unknown noise."""
 
+from typing import Any
+
 import numpy as np
 from scipy.special import ndtri
 
@@ -8,11 +10,13 @@ from onepass.engine.mixtures import mixture_quantiles
 
 __all__ = [
     "KNOWN",
+    "central_interval",
     "likely_weights",
     "mixture_moments",
     "mixture_quantile",
     "mixture_variance",
     "noise_mixture",
+    "sum_in_order",
     "weights_for_means",
     "weights_for_variances",
 ]
@@ -45,7 +49,7 @@ def weighted_sum(weights: FloatArray, parts: FloatArray) -> FloatArray:
     """Sum of ``k`` parts, ``(k, ...) -> (...)``, with weights ``(k,)``, or ``(k, n)`` of each row."""
     if weights.ndim == 1:
         return np.asarray(np.tensordot(weights, parts, 1))
-    return np.asarray((weights.reshape(*weights.shape, *[1] * (parts.ndim - 2)) * parts).sum(axis=0))
+    return np.asarray((weights.reshape(*weights.shape, *[1] * (parts.ndim - weights.ndim)) * parts).sum(axis=0))
 
 
 # Nothing bounds what an improbable part contributes to a moment: a network that went astray, at 1e20 with the weight
@@ -79,8 +83,12 @@ def _weights_above(least: float, weights: FloatArray) -> FloatArray:
     """Weights of which those below ``least`` are zero, unless all are; where there are any, the others sum to 1."""
     below = (weights < least) & (weights.max(axis=0) >= least)
     kept = np.where(below, 0.0, weights)
-    # Summed one part after the other, so that a row's result does not depend on the rows next to it.
-    return np.asarray(kept / np.where(below.any(axis=0), sum(kept[1:], start=kept[0]), 1.0))
+    return np.asarray(kept / np.where(below.any(axis=0), sum_in_order(kept), 1.0))
+
+
+def sum_in_order(terms: FloatArray) -> Any:
+    """Sum along the first axis, one after the other, so that a row's result does not depend on the rows next to it."""
+    return sum(terms[1:], start=terms[0])
 
 
 def mixture_quantile(weights: FloatArray, means: FloatArray, stds: FloatArray, level: float) -> FloatArray:
@@ -92,6 +100,14 @@ def mixture_quantile(weights: FloatArray, means: FloatArray, stds: FloatArray, l
     parts = np.ascontiguousarray(side * means.reshape(flat)), np.ascontiguousarray(stds.reshape(flat))
     found = mixture_quantiles(np.ascontiguousarray(weights), *parts, lower, float(ndtri(lower)))
     return side * found.reshape(means.shape[1:])
+
+
+def central_interval(
+    weights: FloatArray, means: FloatArray, stds: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Limits of the central interval of mixtures of ``k`` Gaussians, ``(k, ...) -> (...)`` each."""
+    low, high = (mixture_quantile(weights, means, stds, 0.5 + side * level / 2) for side in (-1, 1))
+    return low, high
 
 
 def noise_mixture(

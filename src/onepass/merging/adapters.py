@@ -5,6 +5,7 @@ Gaussians, the counts and the running means are. An adapter knows that for one k
 mergeable, write an adapter with the names of its classes and add it to `ADAPTERS`.
 """
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -12,15 +13,17 @@ from typing import Any, Protocol
 import numpy as np
 
 from onepass._typing import FloatArray
+from onepass.beliefs.choice import belief_type, start_belief
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
-from onepass.beliefs.structures import FullCovariance, Structure, make_structure
+from onepass.beliefs.network import NetworkBelief
 from onepass.engine.outliers import Trust
 from onepass.engine.step import LOG_EVIDENCE, N_SEEN, NOISE, NOISE_WEIGHT, NOISE_WINDOW, STATE_SIZE, LearningState
 from onepass.engine.vector_matches import NoiseState
 from onepass.files.registry import savable, savable_names
 from onepass.files.state import Arrays, Parameters, decode_belief, decode_layout, decode_prior, nested, under
-from onepass.likelihoods.outputs import choose_outputs
+from onepass.layers.layout import Layout
+from onepass.likelihoods import named
 from onepass.merging.snapshots import N_SUMS, Snapshot
 
 __all__ = ["ADAPTERS", "Adapter", "EstimatorAdapter", "NetworkAdapter", "PerceptronAdapter", "adapter_for"]
@@ -152,7 +155,7 @@ class NetworkAdapter:
 
     classes: tuple[str, ...] = ("BayesianNetwork",)
 
-    _NOT_SETTINGS = ("log_evidence", "n_seen", "engine")
+    _NOT_SETTINGS = ("log_evidence", "n_seen", "kernel")
 
     def settings(self, parameters: Parameters, arrays: Arrays) -> dict[str, Any]:
         """Return what must be equal for two networks to be merged."""
@@ -160,29 +163,28 @@ class NetworkAdapter:
 
     def overshoots(self, parameters: Parameters) -> bool:
         """Where a belief does not know that a change of one layer makes that of another needless."""
-        return bool(parameters["hidden"]) and not isinstance(_structure(parameters), FullCovariance)
+        return (
+            bool(parameters["hidden"]) and not belief_type(parameters["covariance"], _layout(parameters)).couples_layers
+        )
 
     def read(self, parameters: Parameters, arrays: Arrays) -> list[Snapshot]:
         """Read the belief; a ValueError if later rows count more than earlier ones."""
         _refuse_drift(parameters)
-        structure = _structure(parameters)
-        belief = structure.start(arrays["mean"], np.zeros(len(arrays["mean"])))
-        structure.arrays(belief)["covariance"][:] = arrays["covariance"]
+        belief = _belief(parameters, arrays)
         noise = NoiseState(*arrays["scales"])
-        means = np.concatenate([noise.noise, noise.scale])
-        weights = np.concatenate([noise.noise_weight, noise.scale_weight])
+        means = np.concatenate([noise.noise, noise.scale, noise.usual_var])
+        weights = np.concatenate([noise.noise_weight, noise.scale_weight, noise.scale_weight])
         counts = (parameters["log_evidence"], parameters["n_seen"])
-        return [Snapshot(structure.parts(belief), *counts, means, weights, Trust(arrays["trust"]))]
+        return [Snapshot(belief.parts(), *counts, means, weights, Trust(arrays["trust"]))]
 
     def write(self, parameters: Parameters, arrays: Arrays, snapshots: list[Snapshot]) -> tuple[Parameters, Arrays]:
         """Replace the belief in a network's state."""
         (snapshot,) = snapshots
         dtype = arrays["mean"].dtype
-        structure = _structure(parameters)
-        numbers = structure.arrays(structure.join(snapshot.blocks))
-        noise, scale = snapshot.means.reshape(2, -1)
-        noise_weight, scale_weight = snapshot.weights.reshape(2, -1)
-        scales = NoiseState(noise, noise_weight, scale, scale_weight, arrays["scales"][-1]).to_array()
+        numbers = _belief(parameters, arrays).join(snapshot.blocks).arrays()
+        noise, scale, usual_var = snapshot.means.reshape(3, -1)
+        noise_weight, scale_weight, _ = snapshot.weights.reshape(3, -1)
+        scales = NoiseState(noise, noise_weight, scale, scale_weight, usual_var, arrays["scales"][-1]).to_array()
         counts = {"log_evidence": snapshot.evidence, "n_seen": round(snapshot.rows)}
         numbers = {name: values.astype(dtype) for name, values in numbers.items()}
         kept = {name: array for name, array in arrays.items() if name.startswith("prior_")}
@@ -192,9 +194,9 @@ class NetworkAdapter:
 
 @dataclass(frozen=True)
 class _Member:
-    """One model of an estimator's committees."""
+    """One model of an estimator's mixtures."""
 
-    committee: int
+    mixture: int
     number: int
     adapter: Adapter
     parameters: Parameters
@@ -203,11 +205,11 @@ class _Member:
     @property
     def place(self) -> str:
         """Prefix of its arrays."""
-        return f"member/{self.committee}/{self.number}"
+        return f"mixture/{self.mixture}/{self.number}"
 
 
 class EstimatorAdapter:
-    """Committees of perceptrons or networks, all on the same standardised rows."""
+    """Mixtures of perceptrons or networks, all on the same standardised rows."""
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -216,8 +218,8 @@ class EstimatorAdapter:
 
     def settings(self, parameters: Parameters, arrays: Arrays) -> dict[str, Any]:
         """Return what must be equal for two estimators to be merged, with their standardisation and members."""
-        counts = ("n_rows", "n_repeated", "unscored_rows", "unscored_evidence", "short_weights")
-        counted = ("arguments", "committees", *counts)
+        counts = ("n_rows", "unscored_rows", "unscored_evidence", "short_weights")
+        counted = ("arguments", "mixtures", *counts)
         named = {name: value for name, value in parameters.items() if name not in counted}
         for side in ("inputs", "targets"):
             for name, array in under(side, arrays).items():
@@ -229,7 +231,7 @@ class EstimatorAdapter:
 
     def overshoots(self, parameters: Parameters) -> bool:
         """If any of its members do."""
-        entries = [entry for committee in parameters["committees"] for entry in committee]
+        entries = [entry for mixture in parameters["mixtures"] for entry in mixture["members"]]
         return any(_adapter_named(entry["class"]).overshoots(entry["state"]) for entry in entries)
 
     def read(self, parameters: Parameters, arrays: Arrays) -> list[Snapshot]:
@@ -242,37 +244,39 @@ class EstimatorAdapter:
         rows, snapshots = float(parameters["n_rows"]), []
         for member in _members(parameters, arrays):
             (snapshot,) = member.adapter.read(member.parameters, member.arrays)
-            # A member's weight in its committee, or the fading evidence behind it, is one more running mean.
-            weighting = arrays[_weighting_array(member.committee, arrays)][[member.number]]
+            # A member's weight in its mixture, or the fading evidence behind it, is one more running mean.
+            weighting = arrays[_weighting_array(member.mixture, arrays)][[member.number]]
             means, weights = np.append(snapshot.means, weighting), np.append(snapshot.weights, rows)
             snapshots.append(replace(snapshot, means=means, weights=weights))
         return snapshots
 
     def write(self, parameters: Parameters, arrays: Arrays, snapshots: list[Snapshot]) -> tuple[Parameters, Arrays]:
         """Replace the beliefs of all members in an estimator's state."""
-        numbers = {name: array.copy() for name, array in arrays.items() if not name.startswith("member/")}
-        committees = [[dict(entry) for entry in committee] for committee in parameters["committees"]]
-        rows = parameters["n_rows"]
+        numbers = {name: array.copy() for name, array in arrays.items()}
+        mixtures, rows = copy.deepcopy(parameters["mixtures"]), parameters["n_rows"]
         for member, snapshot in zip(_members(parameters, arrays), snapshots, strict=True):
             own = replace(snapshot, means=snapshot.means[:-1], weights=snapshot.weights[:-1])
             state, new = member.adapter.write(member.parameters, member.arrays, [own])
-            committees[member.committee][member.number]["state"] = state
+            mixtures[member.mixture]["members"][member.number]["state"] = state
+            for name in under(member.place, arrays):
+                del numbers[f"{member.place}/{name}"]
             numbers |= nested(member.place, new)
-            numbers[_weighting_array(member.committee, arrays)][member.number] = snapshot.means[-1]
+            numbers[_weighting_array(member.mixture, arrays)][member.number] = snapshot.means[-1]
             rows = round(snapshot.weights[-1])
-            count = f"count/{member.committee}"
-            if count in arrays:  # rows behind the weights of the committee's members
+            count = f"mixture/{member.mixture}/count"
+            if count in arrays:  # rows behind the weights of the members
                 numbers[count] = arrays[count] + rows - parameters["n_rows"]
-        return {**parameters, "committees": committees, "n_rows": rows}, numbers
+        return {**parameters, "mixtures": mixtures, "n_rows": rows}, numbers
 
 
 ADAPTERS: tuple[Adapter, ...] = (PerceptronAdapter(), NetworkAdapter(), EstimatorAdapter())
 
 
 def _refuse_hypotheses(name: str) -> None:
-    if name in savable_names("onepass.models.drifting"):
+    if name in savable_names("onepass.models.mixture"):
         raise ValueError(
-            "drift='auto' weighs rates of drift row after row, and shards have no common order of rows; use drift=0"
+            "a mixture of models (drift='auto', or a committee) weighs its members row after row, and shards have no "
+            "common order of rows; merge single models, with drift=0"
         )
 
 
@@ -289,19 +293,27 @@ def _refuse_drift(parameters: Parameters) -> None:
         )
 
 
-def _structure(parameters: Parameters) -> Structure:
-    """The structure of a network's belief."""
-    likelihood = choose_outputs(parameters["observation"], parameters["noise"])(parameters["n_outputs"])
-    return make_structure(parameters["covariance"], decode_layout(parameters, likelihood.size).sizes)
+def _layout(parameters: Parameters) -> Layout:
+    outputs = named(parameters["observation"])().outputs(parameters["n_outputs"])
+    return decode_layout(parameters, outputs.size)
+
+
+def _belief(parameters: Parameters, arrays: Arrays) -> NetworkBelief:
+    """A network's belief."""
+    covariance, layout = parameters["covariance"], _layout(parameters)
+    layout = replace(layout, input_major=belief_type(covariance, layout).input_major)
+    belief = start_belief(covariance, layout, arrays["mean"], np.zeros(len(arrays["mean"])))
+    belief.values[:] = arrays["covariance"]
+    return belief
 
 
 def _members(parameters: Parameters, arrays: Arrays) -> Iterator[_Member]:
-    for i, committee in enumerate(parameters["committees"]):
-        for k, entry in enumerate(committee):
-            numbers = under(f"member/{i}/{k}", arrays)
+    for i, mixture in enumerate(parameters["mixtures"]):
+        for k, entry in enumerate(mixture["members"]):
+            numbers = under(f"mixture/{i}/{k}", arrays)
             yield _Member(i, k, _adapter_named(entry["class"]), entry["state"], numbers)
 
 
-def _weighting_array(committee: int, arrays: Arrays) -> str:
-    """Name of the array that the weights of a committee's members are computed from."""
-    return f"evidence/{committee}" if f"evidence/{committee}" in arrays else f"weights/{committee}"
+def _weighting_array(mixture: int, arrays: Arrays) -> str:
+    """Name of the array that the weights of a mixture's members are computed from."""
+    return next(name for own in ("evidence", "weights") if (name := f"mixture/{mixture}/{own}") in arrays)

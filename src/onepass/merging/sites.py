@@ -61,7 +61,7 @@ class Site:
 
     @property
     def rows(self) -> int:
-        """Number of rows that the site stands for."""
+        """Number of rows that the site represents."""
         return round(float(self.changes[0].rows))
 
     @property

@@ -1,7 +1,7 @@
 """The numbers of a belief that merging needs, and what rows changed in them.
 
 A `Snapshot` is what an adapter reads from a model: the Gaussian, block by block, and the quantities that learning
-updates beside it. A `Change` is the difference of two snapshots in parameters that add up: precision ``P`` and ``P m``
+updates next to it. A `Change` is the difference of two snapshots in parameters that add up: precision ``P`` and ``P m``
 of each block, counts, and running means as weighted sums.
 """
 
@@ -12,13 +12,10 @@ from typing import Any
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass.beliefs.diagonal import DiagonalGaussian
-from onepass.beliefs.full import FullGaussian
-from onepass.beliefs.kronecker import KroneckerGaussian
+from onepass.beliefs.base import MergeablePart
 from onepass.engine.outliers import TRUST_COUNTS, Trust
 
 __all__ = [
-    "Block",
     "Change",
     "Snapshot",
     "apply_change",
@@ -28,7 +25,6 @@ __all__ = [
     "pool_means",
 ]
 
-Block = FullGaussian | DiagonalGaussian | KroneckerGaussian
 N_SUMS = 4
 
 
@@ -36,14 +32,14 @@ N_SUMS = 4
 class Snapshot:
     """A belief and its running quantities at one moment."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[MergeablePart, ...]
     """Independent Gaussians that make up the belief over all weights."""
     evidence: float
     """Log evidence of the rows so far."""
     rows: float
     """Number of rows learned."""
     means: FloatArray
-    """Running means beside the belief, such as a learned noise, ``(t,)``."""
+    """Running means besides the belief, such as a learned noise, ``(t,)``."""
     weights: FloatArray
     """Total weight of the rows behind each running mean, ``(t,)``; 0 for one that is fixed."""
     trust: Trust
@@ -136,8 +132,8 @@ def jumped_between(before: Snapshot, after: Snapshot) -> bool:
     """Whether an alarm was raised between the snapshots, and led or will lead back to the prior's covariance."""
     if not after.trust.active:
         return after.trust.has_jumped()
-    expected = before.trust.calm + (after.rows - before.rows)
-    return after.trust.has_jumped() or bool(after.trust.calm != expected)
+    expected = before.trust.rows_since_alarm + (after.rows - before.rows)
+    return after.trust.has_jumped() or bool(after.trust.rows_since_alarm != expected)
 
 
 def _counts(trust: Trust) -> FloatArray:

@@ -1,1 +1,1 @@
-"""Perceptrons, networks, ensembles and fleets: how a belief about weights predicts outputs and learns from rows."""
+"""Perceptrons, networks, mixtures and fleets: how a belief about weights predicts outputs and learns from rows."""

@@ -6,50 +6,43 @@ row, both in NumPy. They are the reference for the compiled kernels of `onepass.
 """
 
 import copy
-import hashlib
-import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
 from onepass._typing import FloatArray
 from onepass._validation import (
     as_count,
     as_flag,
-    as_floats,
-    as_fraction,
     as_generator,
     as_nonnegative,
     as_outliers,
     as_positive,
     as_row_weights,
-    as_rows,
     as_share,
-    as_sparse_rows,
     as_targets,
     as_variances,
     as_whole,
     one_of,
 )
 from onepass.activations import Activation, Moments, as_activation
-from onepass.beliefs.base import Belief
+from onepass.beliefs.base import PerceptronBelief, Weights
 from onepass.beliefs.diagonal import DiagonalGaussian
-from onepass.beliefs.forgetting import Forgetting, lowered
+from onepass.beliefs.forgetting import Forgetting, reciprocals
 from onepass.beliefs.full import FullGaussian, pack_root
 from onepass.beliefs.moved import MovedGaussian
-from onepass.beliefs.prior import as_prior, plainest
+from onepass.beliefs.prior import PERCEPTRON_BELIEFS, as_prior, simplest_form
 from onepass.beliefs.rows import RowPlan, Rows
-from onepass.engine.outliers import Trust, jump_probability
+from onepass.engine.outliers import Trust
 from onepass.engine.rows import RowLearner, RowRule
 from onepass.engine.step import (
     RECORD_SIZE,
     SITE_SIZE,
-    LearningState,
     learn_noise_from,
     learn_scalar,
     learn_with_site,
@@ -60,102 +53,24 @@ from onepass.files.state import (
     Parameters,
     decode_activation,
     decode_belief,
-    decode_learning_state,
-    decode_prior,
     encode_activation,
-    encode_likelihood,
     sized,
 )
-from onepass.likelihoods import Counts, Gaussian, Likelihood, as_likelihood
+from onepass.likelihoods import Likelihood, as_likelihood, encode_likelihood
+from onepass.likelihoods.mixtures import likely_weights
 from onepass.models.ahead import RowsAhead, each_ahead
-from onepass.models.drift import DriftChoice
+from onepass.models.inputs import Inputs, as_inputs
+from onepass.models.online import Component, as_rate, set_aside_once
+from onepass.models.perceptron_state import PerceptronState, expected_square, start_learning
+from onepass.models.prediction import Parts, Posterior, Prediction, RowScores, one_or_many
 
-__all__ = ["BayesianPerceptron", "Posterior", "Prediction", "RowScores"]
-
-Inputs: TypeAlias = Any  # anything that NumPy makes an array of, or a SciPy sparse matrix
+__all__ = ["BayesianPerceptron"]
 
 _CHUNK = 4096  # rows predicted at a time, which bounds the memory that takes
+_SLOW = 1e-3  # the largest rate of drift at which labels of the past still tell of the scale of the weights
 
 
-class Prediction(NamedTuple):
-    """The predictive distribution: numbers for one row, arrays ``(n,)`` for many.
-
-    Examples
-    --------
-    >>> from onepass import BayesianPerceptron
-    >>> model = BayesianPerceptron(1, "linear", noise=0.25).learn([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0])
-    >>> found = model.predict([3.0])
-    >>> print(f"{found.mean:.2f}; the weights leave {found.var:.2f}, the noise {found.noise_var:.2f}")
-    6.70; the weights leave 0.51, the noise 0.25
-    """
-
-    mean: Any
-    """``mu_y``, the expected output; for labels the probability of a 1."""
-    var: Any
-    """``sigma_y²``, the variance of ``f(a)`` that comes from not knowing the weights."""
-    pre_mean: Any
-    """``mu_a``, the mean of the pre-activation ``a = x'w``, the weighted sum that enters the activation ``f``."""
-    pre_var: Any
-    """``sigma_a²``, the variance of the pre-activation."""
-    noise_var: Any
-    """``epsilon``, the variance of the observation noise; ``var + noise_var`` is the variance of ``y``."""
-
-    @property
-    def epistemic(self) -> Any:
-        """The part of the variance of ``y`` that more data would reduce."""
-        return self.var
-
-    @property
-    def aleatoric(self) -> Any:
-        """The part of the variance of ``y`` that no data can reduce: the noise."""
-        return self.noise_var
-
-
-class Posterior(NamedTuple):
-    """Mean ``(p,)`` and covariance ``(p, p)`` of the weights given all rows; the bias first."""
-
-    mean: FloatArray
-    cov: FloatArray
-
-
-class RowScores(NamedTuple):
-    """How well each row was predicted before it was learned, and whether its target was trusted; ``(n,)`` each.
-
-    ``ratios`` and ``noise_shares``, ``(n, K)``, are set only by networks that learn their noise.
-    """
-
-    log_densities: FloatArray
-    """Log density of each target under its prediction."""
-    outliers: FloatArray
-    """Probability that the target can't be trusted."""
-    changes: FloatArray
-    """Probability, given the row, that the relation between inputs and target has just changed."""
-    ratios: FloatArray | None = None
-    """Squared errors divided by their predicted variances."""
-    noise_shares: FloatArray | None = None
-    """The share of each predicted variance that is noise."""
-    gains: FloatArray | None = None
-    """What each row adds to the log evidence, by its weight; None where that is its log density."""
-
-    @property
-    def row_gains(self) -> FloatArray:
-        """What each row adds to the log evidence, ``(n,)``."""
-        return self.log_densities if self.gains is None else self.gains
-
-
-@dataclass
-class _State:
-    """All that learning changes: the belief, and what runs along with it."""
-
-    belief: Any  # a Belief; in predictions of rows ahead also a MovedGaussian
-    progress: LearningState
-    prior: Any  # what is forgotten towards; replaced, never changed
-
-    def copy(self) -> "_State":
-        return _State(self.belief.copy(), self.progress.copy(), self.prior)
-
-
-class BayesianPerceptron(DriftChoice):
+class BayesianPerceptron(Component):
     """A perceptron ``y = f(x'w) + noise`` that keeps a Gaussian distribution over its weights, the belief.
 
     The belief is updated in closed form with every row. There is no learning rate, and predictions come with their
@@ -211,20 +126,17 @@ class BayesianPerceptron(DriftChoice):
         power of its age. The prior always counts in full, so no direction becomes less certain than before the first
         row, and inputs that are always zero change nothing. The belief forgets every ``0.25 / (1 - forgetting)`` rows,
         or every ``p / 3`` rows with a large full covariance. Rows of later passes count as further rows.
-    drift : float or "auto"
+    drift : float
         In [0, 1]. How fast the weights change: before each row the covariance ``C`` moves this share of the way back to
         the prior's, to ``(1 - drift) C + drift C_0``, and the mean stays. So the belief never becomes vaguer than the
-        prior. ``"auto"`` learns six hypotheses side by side, at six times the work: the rates 0, 1e-5, 1e-3, 1e-2 and
-        0.1, and ``forgetting=0.8``, a quick return to the prior. They are weighted row by row by how well each
-        predicts, another may take over at any time, and predictions are those of the mixture; needs ``passes=1``.
+        prior. If the rate is not known, `Mixture.over_drift` learns several side by side.
     process_noise : float or (p,) array
         Variance added to every weight before each row, for weights that follow a random walk.
     dtype : {"float64", "float32"}
         Precision of the belief.
     kernel : {"auto", "rows", "blocks", "reference"}
         How rows are learned: compiled row by row, compiled in blocks of rows by matrix products, or by the readable
-        NumPy reference. The result is the same; the default is the fastest. (``engine`` is the old name of this
-        argument.)
+        NumPy reference. The result is the same; the default is the fastest.
 
     Attributes
     ----------
@@ -237,7 +149,7 @@ class BayesianPerceptron(DriftChoice):
     outliers_ : float
         Estimated share of the targets that can't be trusted.
     drift_ : dict
-        Current probability of each rate of drift and, with ``drift="auto"``, of a quick return to the ``"prior"``.
+        The rate of drift, with the probability 1.
 
     Examples
     --------
@@ -266,41 +178,251 @@ class BayesianPerceptron(DriftChoice):
         covariance: str = "full",
         outliers: float = 0.0,
         forgetting: float = 1.0,
-        drift: float | str = 0.0,
+        drift: float = 0.0,
         process_noise: ArrayLike = 0.0,
         dtype: str = "float64",
         kernel: str = "auto",
-        engine: str | None = None,
     ) -> None:
         self.n_features: int = as_count(n_features, "n_features")
         self.bias: int = int(as_flag(bias, "bias"))
         self.activation: Activation = as_activation(activation, moments)
-        self._likelihood, progress = as_likelihood(observation, noise, noise_window, self.activation)
+        likelihood = as_likelihood(observation, self.activation if noise is None else None)
+        if likelihood.needs_network:
+            raise ValueError(f"observation={likelihood.name!r} needs a BayesianNetwork: a perceptron has one output")
+        likelihood.check_activation(self.activation)
+        progress = start_learning(likelihood, noise, noise_window)
+        self._likelihood = likelihood.with_noise(progress.noise)
         self.update: str = self._likelihood.choose_update(update, self.activation)
         self.outliers: float = as_outliers(outliers)
         self.forgetting: float = as_share(forgetting, "forgetting")
-        self.drift: Any = as_fraction(drift, "drift", "or 'auto'")
-        self.kernel: str = one_of(renamed_kernel(kernel, engine), ("auto", "rows", "blocks", "reference"), "kernel")
+        self.drift: float = as_rate(drift)
+        self.kernel: str = one_of(kernel, ("auto", "rows", "blocks", "reference"), "kernel")
         size = self.n_features + self.bias
         self.process_noise: FloatArray = as_variances(process_noise, size, "process_noise")
-        one_of(covariance, ("full", "diagonal"), "covariance")
+        one_of(covariance, tuple(PERCEPTRON_BELIEFS), "covariance")
         prior = as_prior(mean, cov, size, covariance, one_of(dtype, ("float64", "float32"), "dtype"))
-        if progress.learns_noise and isinstance(self._likelihood, Gaussian):
+        if progress.learns_noise and likelihood.is_gaussian:
             unit = _output_variance(self.activation, prior.marginal_variances()[self.bias :])
             progress.noise = progress.noise * unit if noise_start is None else as_positive(noise_start, "noise_start")
             steady = not (self.outliers or self.drift or self.process_noise.any()) and self.forgetting == 1.0
-            if self._matcher.linear and steady and covariance == "full" and noise_window is None:
+            if self._matcher.linear and steady and prior.keeps_correlations and noise_window is None:
                 progress.start_reweighing()
         self._likelihood.check_outliers(self.outliers)
-        progress.trust = Trust.start(self.outliers)
-        progress.largest = _reach(prior)
-        self._state = _State(prior, progress, plainest(prior))
+        progress.trust = Trust.start(self.outliers, firm=self._matcher.continuous)
+        progress.largest = expected_square(prior)
+        self._state: PerceptronState = PerceptronState(prior, progress, simplest_form(prior))
 
     def __repr__(self) -> str:
         return (
             f"BayesianPerceptron({self.n_features}, {self.activation!r}, observation={self.observation!r}, "
             f"update={self.update!r}, n_seen={self.n_seen})"
         )
+
+    # The forward pass: Algorithm 1.
+
+    def predict(self, X: Inputs, *, rows_ahead: RowsAhead = 1, X_var: ArrayLike | None = None) -> Prediction:
+        """Forward pass (Algorithm 1) for one row ``(d,)`` or many ``(n, d)``, which may be sparse.
+
+        Parameters
+        ----------
+        X : (d,) or (n, d) array
+        rows_ahead : int or (n,) array
+            Which row is predicted, counted from the last one learned: 1 for the next row, 2 for the one after it.
+            Before each row weights move, as ``drift``, ``process_noise`` and ``forgetting`` say, and predictions become
+            less certain. 0 predicts with the belief as it is.
+        X_var : number, (d,) or array of the same shape, optional
+            Variances of the inputs, if these are themselves uncertain, such as readings of a noisy sensor.
+        """
+        if X_var is None and type(X) is np.ndarray and X.ndim == 1 and self._one_row is not None:
+            seen = self._one_row.predict(X) if self._is_plainly_next(rows_ahead) else None
+            if seen is not None:
+                return self._prediction_of_one(*seen)
+        rows, row_vars, single = as_inputs(X, X_var, self.n_features, self._state.belief)
+
+        def predict(ahead: int, *own: Any) -> Prediction:
+            state = self._outlook(ahead)
+            return self._prediction(*self._pre_activation(state.belief, *own), self._observation_of(state))
+
+        return Prediction.of(each_ahead(rows_ahead, (rows, row_vars), predict), single)
+
+    def _pre_activation(
+        self, belief: PerceptronBelief | MovedGaussian, rows: Any, row_vars: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean, equation (6), and variance, (7), of the pre-activation."""
+        bias = self.bias
+        with np.errstate(over="ignore", invalid="ignore"):  # the variance of huge inputs is infinite, and says so
+            pre_mean = np.asarray(rows @ belief.mean[bias:], dtype=np.float64)
+            if bias:
+                pre_mean += belief.mean[0]
+            pre_var = np.empty(len(pre_mean))
+            for start in range(0, len(pre_mean), _CHUNK):
+                chunk = slice(start, start + _CHUNK)
+                pre_var[chunk] = belief.variances(rows[chunk], bias)
+            return pre_mean, pre_var + self._input_variances(belief, row_vars, len(pre_var))
+
+    def _input_variances(self, belief: Weights, row_vars: FloatArray | None, n_rows: int) -> FloatArray:
+        """Variance that uncertain inputs add to the pre-activation, ``(n,)``."""
+        if row_vars is None:
+            return np.zeros(n_rows)
+        return _input_variance(belief, np.hstack([np.zeros((n_rows, self.bias)), row_vars]))
+
+    def _prediction(self, pre_mean: FloatArray, pre_var: FloatArray, likelihood: Likelihood) -> Prediction:
+        """Add mean, (4), and variance, (5), of the output, in the activation's closed form, such as (12) and (13)."""
+        output = likelihood.output_moments(self.activation, pre_mean, pre_var)
+        return Prediction(output.mean, output.var, pre_mean, pre_var, likelihood.noise_var(output))
+
+    # The backward pass: Algorithm 2, for many rows and for one.
+
+    def learn(
+        self,
+        X: Inputs,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        passes: int = 1,
+        refine: str = "auto",
+        X_var: ArrayLike | None = None,
+    ) -> Self:
+        """Backward pass (Algorithm 2): learn one row and its target, or many in the order given.
+
+        Either all rows are learned or, if one of them is invalid, none.
+
+        Parameters
+        ----------
+        X : (d,) or (n, d) array
+        y : number or (n,) array
+        sample_weight : number or (n,) array, optional
+            Weights above 0: a row of weight 3 counts as three copies of it, and one of weight 0.5 as half a copy, whose
+            likelihood is its square root. Around a linear output that equals dividing the noise by the weight; for
+            other targets a fraction is the power of the Gaussian by which the row multiplies the belief.
+        passes : int
+            1 is online learning: each row is learned with what was known when it came. With more passes these rows are
+            learned again, knowing what came after them.
+        refine : {"auto", "ep", "reuse"}
+            What the later passes do. ``"ep"`` (expectation propagation) removes a row's contribution before learning it
+            again, so each row counts once; this corrects intervals that one pass over few rows leaves too narrow. It
+            needs ``covariance="full"``, and weights and noise that don't drift. ``"reuse"`` counts the rows again,
+            which makes the belief overconfident. The default is ``"ep"`` where that is possible. Neither adds to
+            ``n_seen``, ``n_set_aside`` or ``log_evidence``.
+        X_var : number, (d,) or array of the same shape as X, optional
+            Variances of the inputs, if these are themselves uncertain.
+        """
+        if passes == 1 and X_var is None and sample_weight is None and type(X) is np.ndarray and X.ndim == 1:
+            one_row = self._one_row
+            if one_row is not None and one_row(X, y):
+                return self
+        rows, row_vars, targets, _ = self._pairs(X, y, X_var)
+        weights = as_row_weights(sample_weight, len(targets))
+        record, sites = np.empty((0, RECORD_SIZE)), np.empty((0, SITE_SIZE))
+        removes_sites = self._removes_sites(passes, refine)
+        # Where rows are re-weighed, each says what it does given all the others after the first pass already.
+        if passes == 1 or (removes_sites and self._state.progress.reference):
+            self._learn(rows, row_vars, targets, record, sites, weights)
+            return self
+        if removes_sites:
+            sites = np.full((len(targets), SITE_SIZE), np.nan)
+        before = self._state.copy()
+        try:
+            self._learn(rows, row_vars, targets, record, sites, weights)
+            evidence, seen, n_far = self.log_evidence, self._state.progress.n_seen, self._state.progress.trust.n_far
+            for _ in range(1, passes):
+                self._learn(rows, row_vars, targets, record, sites, weights)
+            progress = self._state.progress
+            progress.total = self._state.asked().total  # what rows to come add is counted from here
+            progress.last_seen = min(progress.last_seen, seen)
+            progress.log_evidence, progress.n_seen = evidence, seen
+            if progress.trust.n_far > n_far:
+                progress.trust = set_aside_once(progress.trust, n_far)
+        except BaseException:
+            self._restore(before)
+            raise
+        return self
+
+    def _learn_row(
+        self, state: PerceptronState, x: FloatArray, y: float, x_var: FloatArray | None, site: FloatArray | None
+    ) -> tuple[float, float]:
+        """Learn one row, the bias's constant among it; its mean and variance from before are returned."""
+        belief = state.belief
+        if self._forgetting.is_due(state.progress.n_seen):
+            belief.forget(self._forgetting.keep, self._state.prior)
+        if self.drift:
+            belief.drift(self.drift, self._state.prior)
+        if self.process_noise.any():
+            belief.diffuse(self.process_noise)
+        seen = belief.project(x)  # sigma_a² of equation (7), and sigma_wa
+        pre_mean = float(x @ belief.mean)  # (6)
+        input_var = 0.0 if x_var is None else float(_input_variance(belief, x_var[None])[0])
+        # (17), restated as score, information and variance ratio of the belief's step; of the variance only
+        # the weights' own part can be learned away.
+        if site is None:
+            step = learn_scalar(self._matcher, state.progress, pre_mean, seen.var, input_var, y)
+        else:
+            step = learn_with_site(self._matcher, state.progress, pre_mean, seen.var, input_var, y, site)
+        learn_noise_from(state.progress, self._noise_responses(state, x[None, self.bias :], np.array([seen.var]))[0])
+        belief.rank_one_step(seen, *step)  # (22)
+        state.reweigh_if_due()
+        return pre_mean, seen.var + input_var
+
+    # What else is asked of the predictive distribution.
+
+    def _interval(
+        self, X: Inputs, level: float, *, rows_ahead: RowsAhead, X_var: ArrayLike | None = None
+    ) -> tuple[Any, Any]:
+        rows, row_vars, single = as_inputs(X, X_var, self.n_features, self._state.belief)
+
+        def limits(ahead: int, *own: Any) -> list[FloatArray]:
+            state = self._outlook(ahead)
+            likelihood, pre_activation = self._observation_of(state), self._pre_activation(state.belief, *own)
+            sides = (0.5 - level / 2, 0.5 + level / 2)
+            return [likelihood.quantile(self.activation, *pre_activation, side) for side in sides]
+
+        low, high = each_ahead(rows_ahead, (rows, row_vars), limits)
+        return one_or_many(low, single), one_or_many(high, single)
+
+    def _scores(
+        self, X: Inputs, y: ArrayLike, *, rows_ahead: RowsAhead = 1, X_var: ArrayLike | None = None
+    ) -> tuple[Any, Any]:
+        """Log density of each target, and the probability that it is not to be trusted."""
+        rows, row_vars, targets, single = self._pairs(X, y, X_var)
+
+        def score(ahead: int, own: Any, own_vars: FloatArray | None, own_targets: FloatArray) -> Any:
+            state = self._outlook(ahead)
+            mean, var = self._pre_activation(state.belief, own, None)
+            input_var = self._input_variances(state.belief, own_vars, len(var))
+            responses = self._noise_responses(state, own, var)
+            return score_rows(self._matcher, state.progress, mean, var, input_var, responses, own_targets)
+
+        log_densities, outliers = each_ahead(rows_ahead, (rows, row_vars, targets), score)
+        return one_or_many(log_densities, single), one_or_many(outliers, single)
+
+    def _noise_responses(self, state: PerceptronState, rows: Any, pre_var: FloatArray) -> FloatArray:
+        """How rows change with the noise, as the kernels have it: see `FullGaussian.noise_responses`."""
+        belief, prior, steps = state.belief, state.prior, state.progress.response_steps()
+        if steps > 1 and not (self.kernel == "reference" or FullGaussian.is_small(len(prior.mean), self.kernel)):
+            steps = 1
+        if not isinstance(belief, FullGaussian) or (steps == 1 and not isinstance(prior, DiagonalGaussian)):
+            steps = 0
+        if not steps:
+            return np.empty((len(pre_var), 3, 0))
+        assert isinstance(belief, FullGaussian)
+        return belief.noise_responses(np.hstack([np.ones((len(rows), self.bias)), rows]), pre_var, prior, steps)
+
+    def sample_weights(self, n: int, rng: np.random.Generator | int, *, rows_ahead: int = 1) -> FloatArray:
+        """Draw ``n`` weight vectors from the posterior, ``(n, p)``; ``rows_ahead`` is as for `predict`."""
+        belief = self._outlook(as_whole(rows_ahead, "rows_ahead")).belief
+        return np.asarray(belief.sample(as_count(n, "n"), as_generator(rng)))
+
+    def sample_output(self, X: Inputs, n: int, rng: np.random.Generator | int, *, rows_ahead: int = 1) -> FloatArray:
+        """Draw ``n`` functions from the posterior and return their outputs ``f(x'w)``: ``(n,)`` or ``(n, rows)``.
+
+        Each draw has one weight vector for all rows, as Thompson sampling needs. ``rows_ahead`` is as for `predict`.
+        """
+        rows, _, single = as_inputs(X, None, self.n_features, self._state.belief)
+        weights = self.sample_weights(n, rng, rows_ahead=rows_ahead)
+        outputs = self.activation((rows @ weights[:, self.bias :].T).T + weights[:, : self.bias].sum(axis=1)[:, None])
+        return outputs[:, 0] if single else outputs
+
+    # What was learned.
 
     @property
     def mean(self) -> FloatArray:
@@ -325,15 +447,12 @@ class BayesianPerceptron(DriftChoice):
         >>> model.posterior().mean.round(1)
         array([1., 2.])
         """
-        belief, progress = self._state.belief, self._state.progress
-        if not progress.reference or not progress.weight:
-            return Posterior(self.mean, self.cov)
-        return Posterior(*belief.averaged(progress, self._state.prior))
+        return self._state.posterior()
 
     @property
     def covariance(self) -> str:
         """``"full"`` or ``"diagonal"``."""
-        return "diagonal" if isinstance(self._state.belief, DiagonalGaussian) else "full"
+        return str(self._state.belief.name)
 
     @property
     def belief_size(self) -> int:
@@ -344,25 +463,12 @@ class BayesianPerceptron(DriftChoice):
     @property
     def log_evidence(self) -> float:
         """Log density of all rows learned; without a learned noise the sum of those that were predicted."""
-        return self._asked().log_evidence
-
-    def _asked(self) -> LearningState:
-        """The state of learning after all rows were asked about their noise, of which it is a copy if they were not."""
-        belief, progress = self._state.belief, self._state.progress
-        if progress.reference and progress.n_seen > progress.last_seen:
-            assert isinstance(belief, FullGaussian)
-            return belief.asked(progress, self._state.prior)
-        return progress
+        return self._state.asked().log_evidence
 
     @property
     def n_seen(self) -> int:
         """Number of rows learned."""
         return int(self._state.progress.n_seen)
-
-    @property
-    def n_set_aside(self) -> int:
-        """Number of rows set aside, that is counted but not learned, since their target was absurdly far off."""
-        return int(self._state.progress.trust.n_far)
 
     @property
     def noise(self) -> float:
@@ -371,7 +477,7 @@ class BayesianPerceptron(DriftChoice):
 
     @noise.setter
     def noise(self, value: float) -> None:
-        if not isinstance(self._likelihood, Gaussian) or self._state.progress.learns_noise:
+        if not self._likelihood.is_gaussian or self._state.progress.learns_noise:
             raise ValueError(
                 "noise can be set only if it is Gaussian and fixed; make a new perceptron to change it otherwise"
             )
@@ -382,45 +488,16 @@ class BayesianPerceptron(DriftChoice):
         """The likelihood, with the current noise."""
         return self._likelihood.with_noise(self.noise, self.log_noise_var)
 
-    def _observation_of(self, progress: LearningState) -> Likelihood:
+    def _observation_of(self, state: PerceptronState) -> Likelihood:
         """The likelihood with the noise of a state."""
-        return self._likelihood.with_noise(progress.noise, _log_noise_var(progress))
-
-    @property
-    def outliers_(self) -> float:
-        """Estimated share of the targets that can't be trusted; 0 with ``outliers=0``."""
-        return 1.0 - float(self._state.progress.trust.shares[0]) if self.outliers else 0.0
+        return self._likelihood.with_noise(state.progress.noise, state.log_noise_var)
 
     @property
     def log_noise_var(self) -> float:
         """How uncertain a learned noise is: the variance of its logarithm; 0 if the noise is fixed."""
-        return _log_noise_var(self._state.progress)
+        return self._state.log_noise_var
 
-    def predict(self, X: Inputs, *, X_var: ArrayLike | None = None, rows_ahead: RowsAhead = 1) -> Prediction:
-        """Forward pass (Algorithm 1) for one row ``(d,)`` or many ``(n, d)``, which may be sparse.
-
-        Parameters
-        ----------
-        X : (d,) or (n, d) array
-        X_var : number, (d,) or array of the same shape, optional
-            Variances of the inputs, if these are themselves uncertain, such as readings of a noisy sensor.
-        rows_ahead : int or (n,) array
-            Which row is predicted, counted from the last one learned: 1 for the next row, 2 for the one after it.
-            Before each row weights move, as ``drift``, ``process_noise`` and ``forgetting`` say, and predictions become
-            less certain. 0 predicts with the belief as it is.
-        """
-        if X_var is None and type(X) is np.ndarray and X.ndim == 1 and self._one_row is not None:
-            seen = self._one_row.predict(X) if self._is_plainly_next(rows_ahead) else None
-            if seen is not None:
-                return self._prediction_of_one(*seen)
-        rows, row_vars, single = self._inputs(X, X_var)
-
-        def predict(ahead: int, *own: Any) -> Prediction:
-            state = self._outlook(ahead)
-            belief, progress = state.belief, state.progress
-            return self._prediction(*self._pre_activation(belief, *own), self._observation_of(progress))
-
-        return _prediction_of(each_ahead(rows_ahead, (rows, row_vars), predict), single)
+    # The belief some rows ahead.
 
     def ahead(self, rows: int = 1) -> Self:
         """Return the model as it predicts so many rows ahead: itself, or a copy in which the weights have moved.
@@ -440,17 +517,17 @@ class BayesianPerceptron(DriftChoice):
             return self
         twin, belief = copy.copy(self), state.belief
         later = belief.to_belief() if isinstance(belief, MovedGaussian) else belief
-        twin._state = _State(later, state.progress.copy(), state.prior)
+        twin._state = PerceptronState(later, state.progress.copy(), state.prior)
         twin._forget_plans()
         return twin
 
-    def _outlook(self, rows: int) -> _State:
+    def _outlook(self, rows: int) -> PerceptronState:
         """The state by which a row so many ahead is predicted: the model's own unless something changes before it."""
         state, plan = self._state, self._plan
         steps = self._forgetting.steps(int(state.progress.n_seen), rows)
         if rows and (steps or state.progress.trust.is_alarmed()):
             state = state.copy()
-            self._answer_alarm(state)
+            state.answer_alarm()
             plan = replace(plan, prior=state.prior)
             if not plan.drifts:  # with nothing between them, all steps of forgetting are one
                 if steps:
@@ -463,298 +540,9 @@ class BayesianPerceptron(DriftChoice):
             return state
         if not (rows and plan.drifts):
             return state
-        return _State(MovedGaussian.after(state.belief, plan, rows), state.progress, state.prior)
+        return PerceptronState(MovedGaussian.after(state.belief, plan, rows), state.progress, state.prior)
 
-    def _is_plainly_next(self, rows_ahead: RowsAhead) -> bool:
-        """Whether one row ahead is predicted, and nothing comes before that row but drift and process noise."""
-        progress = self._state.progress
-        is_next = type(rows_ahead) is int and rows_ahead == 1 and not self._forgetting.is_due(progress.n_seen)
-        return is_next and not progress.trust.is_alarmed()
-
-    def _prediction_of_one(self, output: Any, pre_mean: float, pre_var: float) -> Prediction:
-        """What is predicted for one row from its compiled moments, with as little around it as there can be."""
-        noise = self._state.progress.noise
-        if isinstance(self._likelihood, Gaussian):
-            return Prediction(output[0], output[1], pre_mean, pre_var, noise)
-        moments = Moments(*output)
-        if isinstance(self._likelihood, Counts):
-            moments = self._likelihood.output_moments(self.activation, np.asarray(pre_mean), np.asarray(pre_var))
-        noise_var = float(self._likelihood.with_noise(noise).noise_var(moments))
-        return Prediction(moments.mean, moments.var, pre_mean, pre_var, noise_var)
-
-    def learn(
-        self,
-        X: Inputs,
-        y: ArrayLike,
-        *,
-        X_var: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        passes: int = 1,
-        refine: str = "ep",
-    ) -> Self:
-        """Backward pass (Algorithm 2): learn one row and its target, or many in the order given.
-
-        Either all rows are learned or, if one of them is invalid, none.
-
-        Parameters
-        ----------
-        X : (d,) or (n, d) array
-        y : number or (n,) array
-        X_var : number, (d,) or array of the same shape as X, optional
-            Variances of the inputs, if these are themselves uncertain.
-        sample_weight : number or (n,) array, optional
-            Weights above 0: a row of weight 3 counts as three copies of it, and one of weight 0.5 as half a copy, whose
-            likelihood is its square root. Around a linear output that equals dividing the noise by the weight; for
-            other targets a fraction is the power of the Gaussian by which the row multiplies the belief.
-        passes : int
-            1 is online learning: each row is learned with what was known when it came. With more passes these rows are
-            learned again, knowing what came after them.
-        refine : {"ep", "reuse"}
-            What the later passes do. ``"ep"`` (expectation propagation) removes a row's contribution before learning it
-            again, so each row counts once; this corrects intervals that one pass over few rows leaves too narrow. It
-            needs ``covariance="full"``, and weights and noise that don't drift. ``"reuse"`` counts the rows again,
-            which makes the belief overconfident. Neither adds to ``n_seen``, ``n_set_aside`` or ``log_evidence``.
-        """
-        if passes == 1 and X_var is None and sample_weight is None and type(X) is np.ndarray and X.ndim == 1:
-            one_row = self._one_row
-            if one_row is not None and one_row(X, y):
-                return self
-        rows, row_vars, targets, _ = self._pairs(X, y, X_var)
-        weights = as_row_weights(sample_weight, len(targets))
-        record, sites = np.empty((0, RECORD_SIZE)), np.empty((0, SITE_SIZE))
-        one_of(refine, ("ep", "reuse"), "refine")
-        # Where rows are re-weighed, each says what it does given all the others after the first pass already.
-        if as_count(passes, "passes") == 1 or (refine == "ep" and self._state.progress.reference):
-            self._learn(rows, row_vars, targets, record, sites, weights)
-            return self
-        if refine == "ep":
-            self._check_sites()
-            sites = np.full((len(targets), SITE_SIZE), np.nan)
-        before = self._state.copy()
-        try:
-            self._learn(rows, row_vars, targets, record, sites, weights)
-            evidence, seen, n_far = self.log_evidence, self._state.progress.n_seen, self._state.progress.trust.n_far
-            for _ in range(1, passes):
-                self._learn(rows, row_vars, targets, record, sites, weights)
-            progress = self._state.progress
-            progress.total = self._asked().total  # what rows to come add is counted from here
-            progress.last_seen = min(progress.last_seen, seen)
-            progress.log_evidence, progress.n_seen = evidence, seen
-            if progress.trust.n_far > n_far:
-                progress.trust = set_aside_once(progress.trust, n_far)
-        except BaseException:
-            self._restore(before)
-            raise
-        return self
-
-    def _check_sites(self) -> None:
-        """Raise a ValueError where what a row contributed can't be removed again."""
-        if not isinstance(self._state.belief, FullGaussian):
-            raise ValueError(
-                "refine='ep' needs covariance='full', got covariance='diagonal', which stores only a part of what a "
-                "row contributed, so it can't be removed again; use refine='reuse', or passes=1"
-            )
-        drifts = {
-            "forgetting": self.forgetting < 1.0,
-            "drift": self.drift > 0.0,
-            "process_noise": bool(self.process_noise.any()),
-            "noise_window": self._state.progress.noise_window < np.inf,
-        }
-        if any(drifts.values()):
-            raise ValueError(
-                "refine='ep' needs weights and a noise that don't drift, got "
-                f"{' and '.join(k for k, v in drifts.items() if v)}: what a row contributed fades with later rows, so "
-                "it can't be removed exactly; use refine='reuse', or passes=1"
-            )
-
-    def predict_then_learn(
-        self,
-        X: Inputs,
-        y: ArrayLike,
-        *,
-        X_var: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        return_outlier_probability: bool = False,
-    ) -> Any:
-        """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone.
-
-        Returns the `Prediction` or, with ``return_outlier_probability``, a pair: the prediction, and for each row the
-        probability that its target can't be trusted, ``(n,)``.
-        """
-        prediction, scores = self._predict_then_learn(X, y, X_var, sample_weight)
-        return (prediction, scores.outliers) if return_outlier_probability else prediction
-
-    def _predict_then_learn(
-        self, X: Inputs, y: ArrayLike, X_var: ArrayLike | None = None, sample_weight: ArrayLike | None = None
-    ) -> tuple[Prediction, RowScores]:
-        """Predict every row just before learning it, and say how well."""
-        rows, row_vars, targets, single = self._pairs(X, y, X_var)
-        record = np.empty((len(targets), RECORD_SIZE))
-        weights = as_row_weights(sample_weight, len(targets))
-        self._learn(rows, row_vars, targets, record, np.empty((0, SITE_SIZE)), weights)
-        pre_mean, pre_var, noise = record[:, :3].T.copy()
-        prediction = self._prediction(pre_mean, pre_var, self._likelihood.with_noise(noise))
-        return _prediction_of(prediction, single), row_scores(record)
-
-    def _predict_in_mixture(self, X: Inputs, y: ArrayLike, **options: Any) -> tuple[Prediction, RowScores]:
-        return self._predict_then_learn(X, y, **options)
-
-    def interval(
-        self, X: Inputs, level: float = 0.95, *, X_var: ArrayLike | None = None, rows_ahead: RowsAhead = 1
-    ) -> tuple[Any, Any]:
-        """Lower and upper limits that contain a new target with probability ``level``; for labels, their probability.
-
-        The interval is central: as much probability lies below it as above it. For Gaussian noise the predictive
-        distribution is taken to be Gaussian, as in the paper, with heavier tails the more uncertain a learned noise is.
-        For labels the limits are the exact quantiles of the probability ``f(a)``. ``rows_ahead`` is as for `predict`.
-        """
-        as_share(level, "level", open_above=True)
-        rows, row_vars, single = self._inputs(X, X_var)
-
-        def limits(ahead: int, *own: Any) -> list[FloatArray]:
-            state = self._outlook(ahead)
-            belief, progress = state.belief, state.progress
-            likelihood, pre_activation = self._observation_of(progress), self._pre_activation(belief, *own)
-            sides = (0.5 - level / 2, 0.5 + level / 2)
-            return [likelihood.quantile(self.activation, *pre_activation, side) for side in sides]
-
-        low, high = each_ahead(rows_ahead, (rows, row_vars), limits)
-        return _one_or_many(low, single), _one_or_many(high, single)
-
-    def _interval_prediction(self, X: Inputs, **options: Any) -> Prediction:
-        """What intervals of mixtures take their quantiles from."""
-        return self.predict(X, **options)
-
-    def log_predictive(
-        self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None, rows_ahead: RowsAhead = 1
-    ) -> Any:
-        """Log density of each target, or log probability of labels and counts, before it is learned.
-
-        The lower it is, the more surprising is the target. ``rows_ahead`` is as for `predict`.
-        """
-        return self._scores(X, y, X_var=X_var, rows_ahead=rows_ahead)[0]
-
-    def outlier_probability(
-        self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None, rows_ahead: RowsAhead = 1
-    ) -> Any:
-        """Probability that each target can't be trusted, before it is learned; 0 with ``outliers=0``.
-
-        For labels it is the probability that the label is wrong. ``rows_ahead`` is as for `predict`.
-        """
-        return self._scores(X, y, X_var=X_var, rows_ahead=rows_ahead)[1]
-
-    def _scores(
-        self, X: Inputs, y: ArrayLike, *, X_var: ArrayLike | None = None, rows_ahead: RowsAhead = 1
-    ) -> tuple[Any, Any]:
-        """Log density of each target, and the probability that it is not to be trusted."""
-        rows, row_vars, targets, single = self._pairs(X, y, X_var)
-
-        def score(ahead: int, own: Any, own_vars: FloatArray | None, own_targets: FloatArray) -> Any:
-            state = self._outlook(ahead)
-            mean, var = self._pre_activation(state.belief, own, None)
-            input_var = self._input_variances(state.belief, own_vars, len(var))
-            responses = self._noise_responses(state, own, var)
-            return score_rows(self._matcher, state.progress, mean, var, input_var, responses, own_targets)
-
-        log_densities, outliers = each_ahead(rows_ahead, (rows, row_vars, targets), score)
-        return _one_or_many(log_densities, single), _one_or_many(outliers, single)
-
-    def sample_weights(self, n: int, rng: np.random.Generator | int, *, rows_ahead: int = 1) -> FloatArray:
-        """Draw ``n`` weight vectors from the posterior, ``(n, p)``; ``rows_ahead`` is as for `predict`."""
-        belief = self._outlook(as_whole(rows_ahead, "rows_ahead")).belief
-        return np.asarray(belief.sample(as_count(n, "n"), as_generator(rng)))
-
-    def sample_output(self, X: Inputs, n: int, rng: np.random.Generator | int, *, rows_ahead: int = 1) -> FloatArray:
-        """Draw ``n`` functions from the posterior and return their outputs ``f(x'w)``: ``(n,)`` or ``(n, rows)``.
-
-        Each draw has one weight vector for all rows, as Thompson sampling needs. ``rows_ahead`` is as for `predict`.
-        """
-        rows, _, single = self._inputs(X, None)
-        weights = self.sample_weights(n, rng, rows_ahead=rows_ahead)
-        outputs = self.activation((rows @ weights[:, self.bias :].T).T + weights[:, : self.bias].sum(axis=1)[:, None])
-        return outputs[:, 0] if single else outputs
-
-    def export_state(self) -> tuple[Parameters, Arrays]:
-        """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
-        belief, arrays = self._state.belief.export()
-        parameters = {
-            "n_features": self.n_features,
-            "activation": encode_activation(self.activation),
-            "bias": bool(self.bias),
-            "observation": encode_likelihood(self._likelihood),
-            "update": self.update,
-            "outliers": self.outliers,
-            "forgetting": self.forgetting,
-            "drift": self.drift,
-            "engine": self.kernel,
-            "belief": belief,
-            "start": _fingerprint(self._state.prior),
-        }
-        arrays["running"] = self._state.progress.to_array()
-        arrays["prior_variances"] = self._state.prior.marginal_variances()
-        arrays["process_noise"] = self.process_noise.copy()
-        if self._state.prior.mean.any():
-            arrays["prior_mean"] = self._state.prior.mean.copy()
-        if isinstance(self._state.prior, FullGaussian):
-            arrays["prior_root"] = self._state.prior.to_root().copy()
-        return parameters, arrays
-
-    @classmethod
-    def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
-        """Make the model that `export_state` described; it continues learning exactly as that one would."""
-        n_features = as_count(parameters["n_features"], "n_features")
-        size = n_features + int(bool(parameters["bias"]))
-        belief = decode_belief(parameters["belief"], arrays, size)  # before anything of that size is made
-        model = cls(
-            n_features,
-            decode_activation(parameters["activation"]),
-            covariance=parameters["belief"]["form"],
-            process_noise=sized(arrays, "process_noise", (size,)),
-            dtype=str(belief.mean.dtype),
-            kernel=parameters["engine"],
-            **{name: parameters[name] for name in ("bias", "observation", "update", "outliers", "forgetting", "drift")},
-        )
-        prior = decode_prior(arrays, size, belief.mean.dtype)
-        model._state = _State(belief, decode_learning_state(arrays["running"], model.outliers), prior)
-        return model
-
-    def __getstate__(self) -> dict[str, Any]:
-        # The fast path for one row refers to this very belief, which a copy must not.
-        return {name: value for name, value in self.__dict__.items() if name != "_one_row"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        if not self._state.belief.mean.flags.writeable:  # from shared memory, as clusters pass models on
-            self._state = self._state.copy()
-
-    # The backward pass, first as the paper has it.
-
-    def _learn_row(
-        self, state: _State, x: FloatArray, y: float, x_var: FloatArray | None, site: FloatArray | None
-    ) -> tuple[float, float]:
-        """Learn one row, the bias's constant among it; its mean and variance from before are returned."""
-        belief = state.belief
-        if self._forgetting.is_due(state.progress.n_seen):
-            belief.forget(self._forgetting.keep, self._state.prior)
-        if self.drift:
-            belief.drift(self.drift, self._state.prior)
-        if self.process_noise.any():
-            belief.diffuse(self.process_noise)
-        seen = belief.project(x)  # sigma_a² of equation (7), and sigma_wa
-        pre_mean = float(x @ belief.mean)  # (6)
-        input_var = 0.0 if x_var is None else float(_input_variance(belief, x_var[None])[0])
-        # (17), restated as score, information and variance ratio of the belief's step; of the variance only
-        # the weights' own part can be learned away.
-        if site is None:
-            step = learn_scalar(self._matcher, state.progress, pre_mean, seen.var, input_var, y)
-        else:
-            step = learn_with_site(self._matcher, state.progress, pre_mean, seen.var, input_var, y, site)
-        learn_noise_from(state.progress, self._noise_responses(state, x[None, self.bias :], np.array([seen.var]))[0])
-        belief.rank_one_step(seen, *step)  # (22)
-        self._reweigh_if_due(state)
-        return pre_mean, seen.var + input_var
-
-    # Then for many rows, all or none.
+    # Many rows, all or none.
 
     def _learn(
         self,
@@ -766,11 +554,12 @@ class BayesianPerceptron(DriftChoice):
         weights: FloatArray | None = None,
     ) -> None:
         state = self._state
+        state.progress.trust.learns_scale = self._keeps_past
         if self.kernel != "reference":
             state.belief.prepare(self._plan, len(targets))
             if self._plan.drifts:
                 self.__dict__.pop("_one_row", None)  # the form of the belief may change
-        before: _State | None = None
+        before: PerceptronState | None = None
         # The kernels look at a row, in double precision, before they write anything of it: one row needs no way back.
         changed_first = self._plan.drifts or self._forgetting.is_due(state.progress.n_seen)
         changed_first = changed_first or state.progress.trust.is_alarmed() or weights is not None
@@ -783,7 +572,7 @@ class BayesianPerceptron(DriftChoice):
             learned = 0
             while True:
                 if not len(sites) and state.progress.trust.is_alarmed():  # what rows contributed can't be removed then
-                    self._answer_alarm(state)
+                    state.answer_alarm()
                     self._forget_plans()
                 part = rows.part(learned, len(rows))
                 if self.kernel == "reference":
@@ -791,7 +580,7 @@ class BayesianPerceptron(DriftChoice):
                 else:
                     more = state.belief.learn(self._plan, state.progress, part)
                 learned += more
-                reweighed = self._reweigh_if_due(state)
+                reweighed = state.reweigh_if_due()
                 if more == 0 or learned == len(rows) or not (reweighed or state.progress.trust.is_alarmed()):
                     break
             if learned < len(targets) or not (before is None or state.belief.is_finite()):
@@ -805,42 +594,6 @@ class BayesianPerceptron(DriftChoice):
             raise
         finally:
             state.progress.weigh(None)
-
-    def _reweigh_if_due(self, state: _State) -> bool:
-        """Re-weigh all rows so far if their noise is now thought to be another; whether that was done."""
-        if not state.progress.is_due(self.n_features + self.bias):
-            return False
-        assert isinstance(state.belief, FullGaussian)
-        state.belief.reweigh(state.progress, self._state.prior)
-        return True
-
-    def _restore(self, before: _State) -> None:
-        self._state = before
-        self._forget_plans()
-
-    def _forget_plans(self) -> None:
-        """Drop what refers to a belief or a prior that is no more."""
-        for name in ("_one_row", "_plan"):
-            self.__dict__.pop(name, None)
-
-    def _answer_alarm(self, state: _State) -> None:
-        """Return to the prior's covariance if too many rows in a row were distrusted: the truth has jumped.
-
-        If that is not enough, or where no outliers are expected and too many rows were set aside, nothing holds any
-        more but the prior, which is widened until it reaches targets of their size. Without a jump, it is the scale of
-        the weights that moves.
-        """
-        trust = state.progress.trust
-        if not trust.is_alarmed():
-            return
-        if not trust.has_jumped():
-            state.belief.rescale(trust, state.prior)
-            return
-        if trust.starts_over():
-            state.prior = state.prior.scaled(max(trust.far_square / _reach(state.prior), 1.0))
-            state.belief.mean[...] = state.prior.mean
-        state.belief.drift(1.0, state.prior)
-        state.progress.begin_anew()
 
     def _learn_by_reference(self, rows: Rows) -> int:
         dense = rows.X.toarray() if isinstance(rows.X, csr_array) else rows.X
@@ -861,20 +614,77 @@ class BayesianPerceptron(DriftChoice):
                     return i + 1
         return len(rows)
 
+    def _restore(self, before: PerceptronState) -> None:
+        self._state = before
+        self._forget_plans()
+
+    def _pairs(self, X: Any, y: ArrayLike, X_var: ArrayLike | None) -> tuple[Any, FloatArray | None, FloatArray, bool]:
+        rows, row_vars, single = as_inputs(X, X_var, self.n_features, self._state.belief)
+        targets = as_targets(y, rows.shape[0], single)
+        self._likelihood.check(targets)
+        return rows, row_vars, targets, single
+
+    @property
+    def _fading(self) -> list[str]:
+        fades = {
+            "process_noise": bool(self.process_noise.any()),
+            "noise_window": self._state.progress.noise_window < np.inf,
+        }
+        return super()._fading + [name for name, given in fades.items() if given]
+
+    # As one of several models in a mixture.
+
+    def learning(
+        self,
+        X: Inputs,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        X_var: ArrayLike | None = None,
+        records: bool = True,
+    ) -> "Iterator[_LearnedRows]":
+        """Learn in one pass, and yield what rows were predicted from, for mixtures of several models."""
+        rows, row_vars, targets, single = self._pairs(X, y, X_var)
+        record = np.empty((len(targets), RECORD_SIZE))
+        weights = as_row_weights(sample_weight, len(targets))
+        self._learn(rows, row_vars, targets, record, np.empty((0, SITE_SIZE)), weights)
+        yield _LearnedRows(self, record, single)
+
+    def _predict_then_learn(self, X: Inputs, y: ArrayLike, **options: Any) -> tuple[Prediction, RowScores]:
+        """Predict every row just before learning it, and say how well."""
+        (rows,) = self.learning(X, y, records=True, **options)
+        return rows.prediction, rows.scores(alone=True)
+
+    def _predict_component(self, X: Inputs, **options: Any) -> Prediction:
+        """Predict as a component of a mixture."""
+        return self.predict(X, **options)
+
+    _interval_prediction = _predict_component  # from which intervals of mixtures take their quantiles
+
+    @property
+    def _output_activation(self) -> Activation:
+        return self.activation
+
+    @staticmethod
+    def _mixture_cov(weights: FloatArray, members: "list[BayesianPerceptron]") -> FloatArray:
+        """Covariance of the weights under the likely ones of several perceptrons."""
+        likely, means, covs = likely_weights(weights), [one.mean for one in members], [one.cov for one in members]
+        mean = sum(weight * own for weight, own in zip(likely, means, strict=True))
+        square = np.square if covs[0].ndim == 1 else lambda gap: np.outer(gap, gap)
+        parts = zip(likely, means, covs, strict=True)
+        return np.asarray(sum(weight * (cov + square(own - mean)) for weight, own, cov in parts if weight))
+
+    # What is made once, for speed.
+
     @cached_property
     def _matcher(self) -> Any:
         """The compiled moment match."""
         return self._likelihood.compiled(self.activation, self.update)
 
     @cached_property
-    def _one_row(self) -> RowLearner | None:
-        """The fast path for one row; None where there is none."""
-        belief = self._state.belief
-        if self.kernel == "reference" or not isinstance(belief, FullGaussian):
-            return None
-        if belief.mean.dtype != np.float64 or self._likelihood.kalman is None:  # one in Python does its own checks
-            return None
-        return belief.row_learner(self._plan, self._state.progress)
+    def _keeps_past(self) -> bool:
+        """Whether enough of the past counts for its labels to tell of the scale of the weights as they are now."""
+        return self.forgetting == 1.0 and self.drift <= _SLOW and not self.process_noise.any()
 
     @cached_property
     def _forgetting(self) -> Forgetting:
@@ -892,7 +702,7 @@ class BayesianPerceptron(DriftChoice):
         if full and FullGaussian.is_small(self.n_features + self.bias, self.kernel) and (forgetting.period or reweighs):
             given = {"period": forgetting.period, "keep": forgetting.keep, "priors": pack_root(prior)[None]}
         if reweighs and isinstance(prior, DiagonalGaussian):
-            given |= {"centre": prior.mean, "precisions": lowered(prior.variance)}
+            given |= {"centre": prior.mean, "precisions": reciprocals(prior.variance)}
         rule = RowRule(self._matcher, self.bias, **given)
         return RowPlan(
             rule=rule,
@@ -903,95 +713,104 @@ class BayesianPerceptron(DriftChoice):
             kernel=self.kernel,
         )
 
-    # What comes in and what goes out.
+    @cached_property
+    def _one_row(self) -> RowLearner | None:
+        """The fast path for one row; None where there is none."""
+        belief = self._state.belief
+        if self.kernel == "reference" or not isinstance(belief, FullGaussian):
+            return None
+        if belief.mean.dtype != np.float64 or self._likelihood.kalman is None:  # one in Python does its own checks
+            return None
+        self._state.progress.trust.learns_scale = self._keeps_past
+        return belief.row_learner(self._plan, self._state.progress)
 
-    def _inputs(self, X: Any, X_var: ArrayLike | None) -> tuple[Any, FloatArray | None, bool]:
-        """Rows and their variances, checked; without the bias's constant."""
-        if issparse(X):
-            sparse = as_sparse_rows(X, self.n_features)
-            if X_var is not None:
-                raise ValueError("X_var needs dense rows, got sparse X; pass X.toarray(), or leave X_var out")
-            return (sparse if isinstance(self._state.belief, DiagonalGaussian) else sparse.toarray()), None, False
-        rows, single = as_rows(X, self.n_features)
-        if X_var is None:
-            return rows, None, single
-        given = as_floats(X_var, "X_var")
-        if given.shape not in ((), (self.n_features,), rows.shape):
-            raise ValueError(
-                f"X_var must be a number, have shape ({self.n_features},), or the shape of X; "
-                f"got shape {given.shape} for X of shape {np.shape(X)}"
-            )
-        row_vars = np.ascontiguousarray(np.broadcast_to(given, rows.shape))
-        if (row_vars < 0).any():
-            raise ValueError(f"X_var must not be negative, got {row_vars.min():g}")
-        return rows, row_vars, single
+    def _forget_plans(self) -> None:
+        """Drop what refers to a belief or a prior that was replaced."""
+        for name in ("_one_row", "_plan"):
+            self.__dict__.pop(name, None)
 
-    def _pairs(self, X: Any, y: ArrayLike, X_var: ArrayLike | None) -> tuple[Any, FloatArray | None, FloatArray, bool]:
-        rows, row_vars, single = self._inputs(X, X_var)
-        targets = as_targets(y, rows.shape[0], single)
-        self._likelihood.check(targets)
-        return rows, row_vars, targets, single
+    def _is_plainly_next(self, rows_ahead: RowsAhead) -> bool:
+        """Whether one row ahead is predicted, and nothing comes before that row but drift and process noise."""
+        progress = self._state.progress
+        is_next = type(rows_ahead) is int and rows_ahead == 1 and not self._forgetting.is_due(progress.n_seen)
+        return is_next and not progress.trust.is_alarmed()
 
-    def _pre_activation(
-        self, belief: Belief | MovedGaussian, rows: Any, row_vars: FloatArray | None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Mean, equation (6), and variance, (7), of the pre-activation."""
-        bias = self.bias
-        with np.errstate(over="ignore", invalid="ignore"):  # the variance of huge inputs is infinite, and says so
-            pre_mean = np.asarray(rows @ belief.mean[bias:], dtype=np.float64)
-            if bias:
-                pre_mean += belief.mean[0]
-            pre_var = np.empty(len(pre_mean))
-            for start in range(0, len(pre_mean), _CHUNK):
-                chunk = slice(start, start + _CHUNK)
-                pre_var[chunk] = belief.variances(rows[chunk], bias)
-            return pre_mean, pre_var + self._input_variances(belief, row_vars, len(pre_var))
+    def _prediction_of_one(self, output: Any, pre_mean: float, pre_var: float) -> Prediction:
+        """What is predicted for one row from its compiled moments, with as little around it as there can be."""
+        noise = self._state.progress.noise
+        if self._likelihood.is_gaussian:
+            return Prediction(output[0], output[1], pre_mean, pre_var, noise)
+        moments = Moments(*output)
+        if self._likelihood.is_count:
+            moments = self._likelihood.output_moments(self.activation, np.asarray(pre_mean), np.asarray(pre_var))
+        noise_var = float(self._likelihood.with_noise(noise).noise_var(moments))
+        return Prediction(moments.mean, moments.var, pre_mean, pre_var, noise_var)
 
-    def _input_variances(self, belief: Belief | MovedGaussian, row_vars: FloatArray | None, n_rows: int) -> FloatArray:
-        """Variance that uncertain inputs add to the pre-activation, ``(n,)``."""
-        if row_vars is None:
-            return np.zeros(n_rows)
-        return _input_variance(belief, np.hstack([np.zeros((n_rows, self.bias)), row_vars]))
+    # Files and copies.
 
-    def _noise_responses(self, state: _State, rows: Any, pre_var: FloatArray) -> FloatArray:
-        """How rows change with the noise, as the kernels have it: see `FullGaussian.noise_responses`."""
-        belief, prior, steps = state.belief, state.prior, state.progress.response_steps()
-        if steps > 1 and not (self.kernel == "reference" or FullGaussian.is_small(len(prior.mean), self.kernel)):
-            steps = 1
-        if not isinstance(belief, FullGaussian) or (steps == 1 and not isinstance(prior, DiagonalGaussian)):
-            steps = 0
-        if not steps:
-            return np.empty((len(pre_var), 3, 0))
-        assert isinstance(belief, FullGaussian)
-        return belief.noise_responses(np.hstack([np.ones((len(rows), self.bias)), rows]), pre_var, prior, steps)
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
+        belief, arrays = self._state.export()
+        parameters = {
+            "n_features": self.n_features,
+            "activation": encode_activation(self.activation),
+            "bias": bool(self.bias),
+            "observation": encode_likelihood(self._likelihood),
+            "update": self.update,
+            "outliers": self.outliers,
+            "forgetting": self.forgetting,
+            "drift": self.drift,
+            "kernel": self.kernel,
+            "belief": belief,
+            "start": self._state.prior_fingerprint(),
+        }
+        return parameters, {**arrays, "process_noise": self.process_noise.copy()}
 
-    def _prediction(self, pre_mean: FloatArray, pre_var: FloatArray, likelihood: Likelihood) -> Prediction:
-        output = likelihood.output_moments(self.activation, pre_mean, pre_var)
-        return Prediction(output.mean, output.var, pre_mean, pre_var, likelihood.noise_var(output))
+    @classmethod
+    def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
+        """Make the model that `export_state` described; it continues learning exactly as that one would."""
+        n_features = as_count(parameters["n_features"], "n_features")
+        size = n_features + int(bool(parameters["bias"]))
+        belief = decode_belief(parameters["belief"], arrays, size)  # before anything of that size is made
+        model = cls(
+            n_features,
+            decode_activation(parameters["activation"]),
+            covariance=parameters["belief"]["form"],
+            process_noise=sized(arrays, "process_noise", (size,)),
+            dtype=str(belief.mean.dtype),
+            kernel=parameters["kernel"],
+            **{name: parameters[name] for name in ("bias", "observation", "update", "outliers", "forgetting", "drift")},
+        )
+        model._state = PerceptronState.restore(belief, arrays, model.outliers)
+        return model
 
-
-def row_scores(record: FloatArray) -> RowScores:
-    """The scores of rows from what the kernels have recorded of them."""
-    densities, outliers, suspicion, gains = record[:, 3:].T.copy()
-    weighted = not np.array_equal(densities, gains)
-    return RowScores(densities, outliers, jump_probability(suspicion), gains=gains if weighted else None)
-
-
-def set_aside_once(trust: Trust, n_far: float) -> Trust:
-    """Make the trust of a model that has seen rows again, of which it has set so many aside the first time."""
-    return Trust([n_far, *trust.to_array()[1:]])
+    def __getstate__(self) -> dict[str, Any]:
+        # The fast path for one row refers to this very belief, which a copy must not.
+        return {name: value for name, value in self.__dict__.items() if name != "_one_row"}
 
 
-def renamed_kernel(kernel: str, engine: str | None) -> str:
-    """``kernel``, or what was given by the argument's old name."""
-    if engine is None:
-        return kernel
-    if kernel != "auto":
-        raise TypeError(f"kernel={kernel!r} and its old name engine={engine!r} are both given; leave engine out")
-    warnings.warn(
-        "the argument 'engine' is now called 'kernel'; pass kernel= instead", DeprecationWarning, stacklevel=3
-    )
-    return engine
+@dataclass(frozen=True)
+class _LearnedRows:
+    """Rows that a perceptron has learned, with what the kernels have recorded of them."""
+
+    perceptron: BayesianPerceptron
+    record: FloatArray
+    single: bool
+
+    @property
+    def prediction(self) -> Prediction:
+        """What they were predicted to be."""
+        pre_mean, pre_var, noise = self.record[:, :3].T.copy()
+        likelihood = self.perceptron._likelihood.with_noise(noise)
+        return Prediction.of(self.perceptron._prediction(pre_mean, pre_var, likelihood), self.single)
+
+    def parts(self, alone: bool) -> Parts:
+        """The same, as the only part of a mixture."""
+        return Parts.alone(self.prediction, len(self.record))
+
+    def scores(self, alone: bool) -> RowScores:
+        """How well they were predicted."""
+        return RowScores.of(self.record)
 
 
 def _output_variance(activation: Activation, prior_variances: FloatArray) -> float:
@@ -1001,33 +820,6 @@ def _output_variance(activation: Activation, prior_variances: FloatArray) -> flo
     return var if 0.0 < var < np.inf else 1.0
 
 
-def _reach(prior: Belief) -> float:
-    """Variance of ``x'w`` that a prior expects, for an input whose values are about 1."""
-    return float(prior.marginal_variances().sum())
-
-
-def _fingerprint(prior: Belief) -> str:
-    """Tell priors apart, so that only models of one prior are merged: see `onepass.merge`."""
-    form = prior.to_root() if isinstance(prior, FullGaussian) else prior.cov
-    digest = hashlib.blake2b(digest_size=8)
-    for array in (prior.mean, form):
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
-
-
-def _log_noise_var(progress: LearningState) -> float:
-    """Variance of the belief about the log of a learned noise; 0 if the noise is fixed."""
-    return 2.0 / progress.noise_weight if progress.noise_weight > 0.0 else 0.0
-
-
-def _input_variance(belief: Belief | MovedGaussian, row_vars: FloatArray) -> FloatArray:
+def _input_variance(belief: Weights, row_vars: FloatArray) -> FloatArray:
     """What uncertain inputs add to the variance of ``x'w``: ``Σ (m² + Var w) Var x``."""
     return np.asarray(row_vars @ (belief.mean**2 + belief.marginal_variances()))
-
-
-def _prediction_of(columns: Sequence[FloatArray], single: bool) -> Prediction:
-    return Prediction(*(_one_or_many(column, single) for column in columns))
-
-
-def _one_or_many(column: FloatArray, single: bool) -> Any:
-    return float(column[0]) if single else column

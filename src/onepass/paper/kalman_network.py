@@ -14,8 +14,7 @@ import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.activations import Activation, as_activation
-from onepass.beliefs.block import BlockGaussian
-from onepass.beliefs.structures import NeuronBlocks
+from onepass.beliefs.block import NeuronBlocks
 from onepass.models.network import BayesianNetwork
 from onepass.models.network.learning import Learner, Pass, State
 from onepass.models.network.priors import UNIT, NetworkPrior
@@ -79,13 +78,13 @@ class KalmanNetwork(BayesianNetwork):
 
     def _output_moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Moments through all layers instead of slopes."""
-        layers = forward(self._neurons, self._state.belief, self.activation, rows, float(self.noise))
+        layers = forward(self._neurons, self.activation, rows, float(self.noise))
         var = layers[-1].pre_var
         return layers[-1].pre_mean, var[:, :, None] * np.eye(var.shape[1])
 
-    def _drawn(self, rows: FloatArray, weights: FloatArray) -> FloatArray:
+    def _drawn(self, rows: FloatArray, weights: FloatArray, noise_scale: FloatArray | None) -> FloatArray:
         """Nothing is linearised here, so draws are not either."""
-        layers = self._structure.layout.layers(weights)
+        layers = self._layout.layers(weights)
         return np.stack([evaluate([layer[i] for layer in layers], self.activation, rows) for i in range(len(weights))])
 
     @cached_property
@@ -94,8 +93,8 @@ class KalmanNetwork(BayesianNetwork):
 
     @property
     def _neurons(self) -> NeuronBlocks:
-        assert isinstance(self._structure, NeuronBlocks)
-        return self._structure
+        assert isinstance(self._state.belief, NeuronBlocks)
+        return self._state.belief
 
 
 @dataclass(frozen=True)
@@ -104,16 +103,16 @@ class KalmanLearner(Learner):
 
     def run(self, state: State, work: Pass) -> int:
         """Learn a pass into the state, in place; return the number of rows learned."""
-        assert isinstance(self.structure, NeuronBlocks)
+        assert isinstance(state.belief, NeuronBlocks)
         noise = float(state.noise.noise[0])
         for i in work.order:
-            mean, var = backward(self.structure, state.belief, self.activation, work.rows[i], work.targets[i], noise)
+            mean, var = backward(state.belief, self.activation, work.rows[i], work.targets[i], noise)
             total, error = var + noise, work.targets[i] - mean
             logs = -0.5 * (np.log(2.0 * np.pi * total) + error**2 / total)
             work.densities[i] = logs.sum(where=~np.isnan(work.targets[i]))
             if work.record is not None:
                 none = np.zeros_like(mean)
-                work.record[i] = mean, var, none + noise, none + 1.0, none, none
+                work.record[i] = mean, var, none + noise, none + 1.0, none, none, none
         return len(work.rows)
 
 
@@ -137,15 +136,13 @@ class Layer:
 _LINEAR = as_activation("linear")
 
 
-def forward(
-    structure: NeuronBlocks, belief: BlockGaussian, activation: Activation, rows: FloatArray, noise: float
-) -> list[Layer]:
+def forward(belief: NeuronBlocks, activation: Activation, rows: FloatArray, noise: float) -> list[Layer]:
     """Moments of all layers; the last one is linear."""
     z, z_var, layers = rows, np.zeros_like(rows), []
-    parts = list(zip(structure.layout.layers(belief.mean), structure.unit_blocks(belief), strict=True))
+    parts = list(zip(belief.layout.layers(belief.mean), belief.unit_blocks(), strict=True))
     for number, (weight, blocks) in enumerate(parts):
         one = np.ones((len(rows), 1))
-        layer = Layer(np.hstack([z, one]), np.hstack([z_var, 0.0 * one]), weight.copy(), blocks)
+        layer = Layer(np.hstack([one, z]), np.hstack([0.0 * one, z_var]), weight.copy(), blocks)
         layer.activate(_LINEAR if number == len(parts) - 1 else activation, noise)
         z, z_var = layer.mean, layer.var
         layers.append(layer)
@@ -153,17 +150,16 @@ def forward(
 
 
 def backward(
-    structure: NeuronBlocks,
-    belief: BlockGaussian,
+    belief: NeuronBlocks,
     activation: Activation,
     x: FloatArray,
     y: FloatArray,
     noise: float,
 ) -> tuple[FloatArray, FloatArray]:
     """Learn one row into neuron blocks, in place; mean and variance of the outputs from before, ``(K,)``."""
-    layers = forward(structure, belief, activation, x[None], noise)
+    layers = forward(belief, activation, x[None], noise)
     blocks = [block for _, block in belief.blocks()]
-    means = structure.layout.layers(belief.mean)
+    means = belief.layout.layers(belief.mean)
     # An output that was not observed is as it was predicted to be.
     target, target_var = np.where(np.isnan(y), [layers[-1].mean[0], layers[-1].var[0]], [y, np.zeros_like(y)])
     end = len(blocks)
@@ -173,8 +169,8 @@ def backward(
         move, shrink = k * (target - layer.mean[0]), k**2 * (target_var - layer.var[0])
         gain = layer.gain[0] / pre_var[:, None]
         input_gain = layer.z_var[0] * layer.weight / pre_var[:, None]
-        target = (layer.z[0] + move @ input_gain)[:-1]
-        target_var = (layer.z_var[0] + shrink @ input_gain**2)[:-1]
+        target = (layer.z[0] + move @ input_gain)[1:]
+        target_var = (layer.z_var[0] + shrink @ input_gain**2)[1:]
         mean += move[:, None] * gain
         begin = end - len(mean)
         for unit in range(len(mean)):

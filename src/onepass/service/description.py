@@ -86,7 +86,7 @@ class CategoryColumn(_Part, tag="category"):
     """A column with a few different values, each with a weight of its own."""
 
     values: Annotated[list[Scalar], Meta(min_length=1, max_length=10_000)]
-    """All values that are told apart; any other value, and a missing one, counts as one more."""
+    """All values that are distinguished; any other value, and a missing one, counts as one more."""
 
     def column(self, norm: float) -> Column:
         """The column of a table."""

@@ -188,7 +188,7 @@ class HostedModel:
         }
 
     def metrics(self) -> dict[str, Any]:
-        """How well rows were predicted before they were learned, or how a bandit fares; the candidate's beside."""
+        """How well rows were predicted before they were learned, or how a bandit fares; with the candidate's."""
         learner = self._learner
         champion = learner.champion
         counts = {"n_seen": champion.n_seen, "n_set_aside": champion.n_set_aside}
@@ -281,7 +281,7 @@ class HostedModel:
     async def arms(self, request: ArmsRequest) -> dict[str, Any]:
         """What a bandit expects of each arm in a context; decides nothing."""
 
-        def look() -> dict[str, Any]:  # in the writer's thread, where the bandit stands still
+        def look() -> dict[str, Any]:  # in the writer's thread, where the bandit doesn't change
             learner = self._writer.learner
             if not isinstance(learner.champion, BanditModel):
                 raise not_for(learner.champion.kind, "arms")

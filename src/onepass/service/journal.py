@@ -20,7 +20,7 @@ __all__ = ["Journal", "each_group", "own_key", "replay", "stream_of"]
 
 _log = logging.getLogger(__name__)
 _PREFIX = "model/"
-_DELETED = b""  # content of the snapshot that stands for a model that was deleted
+_DELETED = b""  # content of the snapshot of a deleted model
 
 
 def stream_of(name: str) -> str:
@@ -60,7 +60,7 @@ class Journal:
     def lock(self) -> None:
         """Be the only one who writes events of this model, until `close`.
 
-        It is the writing connection that has the lock: whoever has lost the one can't write by the other.
+        The writing connection has the lock, so without the lock nothing can be written.
         """
         self._held.enter_context(self.store.only_writer(self.stream))
 
@@ -86,7 +86,7 @@ class Journal:
         return self.store.last(self.stream) > after
 
     def _may_exist(self) -> bool:
-        """Whether there is a model of this name, or what is left of one: whoever recovers it hears what is wrong."""
+        """Whether there is a model of this name, or what is left of one: recovering it says what is wrong."""
         try:
             return self.exists()
         except EventStoreError:
@@ -259,7 +259,7 @@ def replay(learner: Learner | None, events: Iterator[Event], history: History) -
 
 
 def each_group(learner: Learner | None, events: Iterator[Event], history: History) -> Iterator[Learner]:
-    """The learner after each group of events: one learner, which goes on."""
+    """The learner after each group of events: the same learner, updated."""
     for _, group in groupby(events, lambda event: event.payload.get("group", -event.number)):
         pairs: list[tuple[Event, Prepared | None]] = [(event, None) for event in group]
         if learner is None:

@@ -1,4 +1,4 @@
-"""What the events of one model have led to: the model, a candidate beside it, and how well both predict.
+"""What the events of one model have led to: the model, its candidate, and how well both predict.
 
 A `Learner` changes by events alone, one after the other, and every event says all that is needed: what was decided when
 it was written is not decided again. The same events therefore give the same model, bit for bit, whenever and wherever
@@ -35,7 +35,7 @@ _REFUSALS = 1000  # that are remembered
 
 
 class Prepared(NamedTuple):
-    """Rows of events, already read by a model: whoever has written them need not have them read again."""
+    """Rows of events, already read by a model, so that the writer need not read them again."""
 
     reader: RowModel
     rows: RowNumbers
@@ -55,7 +55,7 @@ class Prepared(NamedTuple):
         )
 
 
-class Lesson(NamedTuple):
+class PendingRow(NamedTuple):
     """One row that is to be learned, as it was sent."""
 
     event: Event
@@ -76,7 +76,7 @@ class History(Protocol):
 
 
 class Learner:
-    """A model in production, and what is beside it.
+    """A model in production, with its candidate and scores.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Learner:
     version : number of the last event that was applied
     origin : time and content's digest of the event that created it
     n_refused : rows that the model could not learn although they were sound, e.g. by overflow
-    refusals : why, by the number of the event, for whoever sends them again; the last ones
+    refusals : why, by the number of the event, for clients that send them again; the last ones
     """
 
     def __init__(self, champion: Served, version: int, origin: dict[str, Any]) -> None:
@@ -117,7 +117,7 @@ class Learner:
         loud = [pair for pair in events if not _is_quiet(pair[0])]
         for is_row, run in groupby(loud, lambda pair: self._is_row(pair[0])):
             if is_row:
-                problems |= self._learn_together([_lesson(event, prepared, history) for event, prepared in run])
+                problems |= self._learn_together([_pending_row(event, prepared, history) for event, prepared in run])
             else:
                 for event, prepared in run:
                     problems |= self._happen(event, prepared, history)
@@ -145,17 +145,17 @@ class Learner:
 
     # Rows.
 
-    def _learn_together(self, lessons: list[Lesson]) -> dict[int, ProblemError]:
+    def _learn_together(self, pending: list[PendingRow]) -> dict[int, ProblemError]:
         """Learn rows at once or, if that fails, one by one, so that a bad one costs itself alone."""
         problems: dict[int, ProblemError] = {}
         for model, scores in self._models():
-            ready, taken, bad = _read_lessons(model, lessons)
+            ready, taken, bad = _read_pending(model, pending)
             for event, problem in bad:  # it may be another model than that which the rows were sent to
                 problems |= self._refused(model, event, 1, problem)
             if not taken:
                 continue
             try:
-                self._teach(model, scores, ready, taken)
+                self._update(model, scores, ready, taken)
             except (ValueError, ArithmeticError):
                 for i, event in enumerate(taken):
                     problems |= self._try(model, scores, ready.at([i]), event)
@@ -177,13 +177,13 @@ class Learner:
     def _try(self, model: RowModel, scores: Scores, ready: Prepared, event: Event) -> dict[int, ProblemError]:
         """Learn rows of one event; a model that can't is left as it was."""
         try:
-            self._teach(model, scores, ready, [event])
+            self._update(model, scores, ready, [event])
         except (ValueError, ArithmeticError) as error:
             return self._refused(model, event, len(ready.y), error)
         return {}
 
     def _refused(self, model: RowModel, event: Event, n_rows: int, error: Exception) -> dict[int, ProblemError]:
-        """What whoever has sent rows is told that can't be learned; that a candidate can't is nobody's problem."""
+        """The problem for the sender of rows that can't be learned; none if only the candidate can't learn them."""
         if model is not self.champion:
             return {}
         self.n_refused += n_rows
@@ -193,7 +193,7 @@ class Learner:
         _log.warning("event %d of %d rows can't be learned: %s", event.number, n_rows, error)
         return {event.number: cant_be_learned(event.number, str(error))}
 
-    def _teach(self, model: RowModel, scores: Scores, ready: Prepared, events: list[Event]) -> None:
+    def _update(self, model: RowModel, scores: Scores, ready: Prepared, events: list[Event]) -> None:
         """Have a model learn rows and score what it had predicted; a model that can't is left as it was."""
         try:
             predicted = model.learn(ready.rows, ready.y)
@@ -276,7 +276,7 @@ class Learner:
 
 
 def cant_be_learned(number: int, reason: str) -> ProblemError:
-    """What the sender of rows is told that the model could not learn."""
+    """The problem for the sender of rows that the model could not learn."""
     return ProblemError(422, "can't be learned", reason, more={"version": number})
 
 
@@ -316,29 +316,29 @@ def _is_quiet(event: Event) -> bool:
     return event.kind == "label" and event.payload["answer"]["status"] == "waiting"
 
 
-def _lesson(event: Event, prepared: Prepared | None, history: History) -> Lesson:
-    """The row that an event has us learn; that of a label stands in its prediction."""
+def _pending_row(event: Event, prepared: Prepared | None, history: History) -> PendingRow:
+    """The row that an event has; that of a label is in its prediction."""
     if event.kind != "label":
-        return Lesson(event, *read_inputs(event), event.payload["y"], prepared)
+        return PendingRow(event, *read_inputs(event), event.payload["y"], prepared)
     prediction = history.find("prediction", event.key)
     if prediction is None:
         raise _lost(event)
-    return Lesson(event, *read_inputs(prediction), read_label(event), prepared)
+    return PendingRow(event, *read_inputs(prediction), read_label(event), prepared)
 
 
-def _read_lessons(
-    model: RowModel, lessons: list[Lesson]
+def _read_pending(
+    model: RowModel, pending: list[PendingRow]
 ) -> tuple[Prepared, list[Event], list[tuple[Event, ProblemError]]]:
     """Rows that a model can read, with their events, and the others, with what is wrong with them."""
-    prepared = [lesson.prepared for lesson in lessons if lesson.prepared is not None]
-    if len(prepared) == len(lessons) and all(one.reader is model for one in prepared):
-        return Prepared.joined(prepared), [lesson.event for lesson in lessons], []
-    rows, bad = model.read([lesson.x for lesson in lessons], [lesson.key for lesson in lessons])
-    y, bad_targets = model.read_targets([lesson.y for lesson in lessons])
+    prepared = [row.prepared for row in pending if row.prepared is not None]
+    if len(prepared) == len(pending) and all(one.reader is model for one in prepared):
+        return Prepared.joined(prepared), [row.event for row in pending], []
+    rows, bad = model.read([row.x for row in pending], [row.key for row in pending])
+    y, bad_targets = model.read_targets([row.y for row in pending])
     bad = {**bad_targets, **bad}
-    good = [i for i in range(len(lessons)) if i not in bad]
-    wrong = [(lessons[i].event, problem) for i, problem in sorted(bad.items())]
-    return Prepared(model, rows, y).at(good), [lessons[i].event for i in good], wrong
+    good = [i for i in range(len(pending)) if i not in bad]
+    wrong = [(pending[i].event, problem) for i, problem in sorted(bad.items())]
+    return Prepared(model, rows, y).at(good), [pending[i].event for i in good], wrong
 
 
 def _read_batch(model: RowModel, event: Event) -> Prepared:

@@ -1,7 +1,7 @@
 """A model that can't be loaded because of one of its events: which one, the last good version, and the way back there.
 
 A repair keeps everything up to the last good version. The events after it are written to a file and replaced by empty
-ones, so that their ids are free and the rows can be sent again; then the model goes on from the last good version, as
+ones, so that their ids are free and the rows can be sent again; then the model continues from the last good version, as
 after a rollback.
 """
 

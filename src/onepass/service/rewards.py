@@ -1,6 +1,6 @@
 """What a bandit has chosen and what came of it: reward over time, and how often each arm was chosen and rewarded.
 
-It stands beside a bandit as `onepass.service.scores.Scores` stands beside other models: a few kilobytes, in snapshots.
+It is for bandits what `onepass.service.scores.Scores` is for other models: a few kilobytes, in snapshots.
 """
 
 from collections.abc import Iterable
@@ -82,10 +82,10 @@ class RewardScores:
 def _words(decisions: float, rewards: float, total: float, squares: float) -> dict[str, float | int | None]:
     """Counts of an arm, and the mean of its rewards with what chance may have added to it."""
     mean = total / rewards if rewards else None
-    spread = max(squares - total**2 / rewards, 0.0) / (rewards - 1) if rewards > 1 else None
+    variance = max(squares - total**2 / rewards, 0.0) / (rewards - 1) if rewards > 1 else None
     return {
         "decisions": int(decisions),
         "rewards": int(rewards),
         "mean": mean,
-        "std_error": None if spread is None else (spread / rewards) ** 0.5,
+        "std_error": None if variance is None else (variance / rewards) ** 0.5,
     }

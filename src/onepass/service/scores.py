@@ -84,14 +84,14 @@ class Scores:
         target: Callable[[int], str],
         kind: AlarmKind = "outlier",
     ) -> None:
-        """Note rows whose target is not believed, and those at which the truth has changed.
+        """Note rows whose target is not trusted, and those at which the relation has changed.
 
         Parameters
         ----------
         predicted : of the rows, just before they were learned
         events : one for each row, or one for all of them
         target : the target of a row, as people write it
-        kind : what a target that is not believed is to the model
+        kind : what the model calls a target that it does not trust
         """
         outliers, changes = predicted.outlier_probability, predicted.change_probability
         for row in np.flatnonzero(outliers > _SURE).tolist():

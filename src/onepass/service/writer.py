@@ -128,7 +128,7 @@ class Writer(threading.Thread):
     # The thread.
 
     def run(self) -> None:
-        """Take groups until told to end."""
+        """Take groups until asked to stop."""
         try:
             while (group := self._take()) is not None:
                 if group:
@@ -232,7 +232,7 @@ class Writer(threading.Thread):
             return False
 
     def _learn(self) -> None:
-        """Apply what is durable now; whoever has asked for it gets his answer in any case."""
+        """Apply what is durable now; the caller always gets an answer."""
         if self._next_learner is not None:
             self._replace_learner(self._next_learner, self._next_learner.version)
             return

@@ -17,18 +17,18 @@ __all__ = ["CHANGE", "OUTLIER", "Alarm", "Watch", "can_watch"]
 
 OUTLIER, CHANGE = "outlier", "change"
 _SURE = 0.5  # probability from which on an alarm is raised
-_CALM = 0.1  # and below which a change is over, so that the next one is told
+_OVER = 0.1  # and below which a change is over, so that the next one is reported
 
 
 class Alarm(NamedTuple):
-    """A row that was told of, and why."""
+    """A reported row, and why."""
 
     line: int
     kind: str
     """``"outlier"`` or ``"change"``."""
     probability: float
     target: str
-    """As it stands in the table."""
+    """As it is in the table."""
     predicted: str
     """The expected number, or the most probable class."""
 
@@ -47,7 +47,7 @@ class Watch:
     model : TabularModel
     tell : is given the name of the file and its alarms, block by block
     changing : bool
-        Whether the last row before was part of a change that has been told.
+        Whether the last row before was part of a change that has been reported.
     """
 
     def __init__(
@@ -76,8 +76,8 @@ class Watch:
             )
 
     def _begun(self, probability: FloatArray) -> Any:
-        """Rows at which a change begins: none is told again before the one before is over."""
-        clear = np.flatnonzero((probability > _SURE) | (probability < _CALM))
+        """Rows at which a change begins; the next one is reported only once this one is over."""
+        clear = np.flatnonzero((probability > _SURE) | (probability < _OVER))
         now = probability[clear] > _SURE
         before = np.concatenate([[self.changing], now[:-1]])
         if len(now):

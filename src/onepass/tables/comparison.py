@@ -1,7 +1,7 @@
 """What differs between two models: what was chosen and learned, and which weights have moved how far.
 
-A weight's move is told in standard deviations of the older belief: a move of one or two is what that belief expected,
-and a move of five says that the world, or the data, have changed.
+A weight's change is given in standard deviations of the older belief: one or two are what that belief expected,
+and five say that the world, or the data, have changed.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A contest of two estimators over the first rows of a table: the one that predicts better then goes on alone.
+"""A contest of two estimators over the first rows of a table: only the better one then continues.
 
 A perceptron is fast and its weights can be read; a network also learns how features act together. Which of them suits a
 table shows after some rows: both predict each row before they learn it, and the log density that each gave the target
@@ -63,7 +63,7 @@ class Contest:
 
     @property
     def is_decided(self) -> bool:
-        """Whether the winner goes on alone."""
+        """Whether only the winner is left."""
         return len(self.candidates) == 1
 
     @property
@@ -189,5 +189,5 @@ def estimator_class(name: Any) -> Any:
     if name == Contest.__name__:
         return Contest
     if name not in savable_names("onepass.estimators"):
-        raise ValueError(f"{name!r} is no estimator")
+        raise ValueError(f"{name!r} is not an estimator")
     return savable(name)

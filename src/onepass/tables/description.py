@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onepass.beliefs.cost import multiply_adds
-from onepass.beliefs.layout import Layout
+from onepass.beliefs.choice import BELIEFS, multiply_adds
+from onepass.layers.layout import Layout
 from onepass.tables.columns.boolean import Boolean
 from onepass.tables.columns.missing import values_note
 from onepass.tables.columns.number import Number
@@ -20,17 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["choices", "facts", "numbers", "verdict"]
 
 _SHOWN = 20  # names of files
-_PER_MILLISECOND = {"diagonal": 2.5e5}  # multiply-adds, roughly, of one core: those few wait for memory
-_MATRIX_PER_MILLISECOND = 5e6  # of all other forms
 _WORTH_SAYING = 0.03  # milliseconds
-_COVARIANCE = {
-    "full": "full: all correlations between weights are kept",
-    "layer": "layer: correlations between weights of one layer are kept",
-    "neuron": "neuron: correlations between weights of one unit are kept",
-    "kronecker": "kronecker: correlations between weights of one layer are kept, as inputs' times units'",
-    "low_rank": "low_rank: the correlations in the directions known best are kept",
-    "diagonal": "diagonal: no correlations between weights are kept",
-}
 
 
 def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
@@ -199,22 +189,22 @@ def _contest_words(model: "TabularModel") -> str:
 
 def _covariance_words(model: "TabularModel") -> str:
     """Which correlations are kept and, where that takes time, how much."""
-    structure = model.structure
-    if not isinstance(structure, str):
-        return f"layer by layer: {', '.join(structure)}"
-    words, milliseconds = _COVARIANCE[structure], _milliseconds(structure, model)
-    if structure == "diagonal" and model.encoding.texts:
+    covariance, kind = model.covariance, model.belief_type
+    if not isinstance(covariance, str):
+        return f"layer by layer: {', '.join(covariance)}"
+    words, milliseconds = f"{covariance}: {kind.meaning}", _milliseconds(covariance, model)
+    if not kind.keeps_correlations and model.encoding.texts:
         return f"{words}; words have few, and room for more words is worth more"
-    if milliseconds < _WORTH_SAYING or structure == "diagonal":
+    if milliseconds < _WORTH_SAYING or not kind.keeps_correlations:
         return words
-    richer = ("full",) if structure == "low_rank" and not model.is_network else ()
+    richer = ("full",) if kind.for_few_outputs and not model.is_network else ()
     others = ", ".join(f"{name} {_milliseconds(name, model):.1g} ms" for name in (*richer, "diagonal"))
     return f"{words}; with {model.n_weights:,} weights about {milliseconds:.1g} ms per row ({others})"
 
 
-def _milliseconds(structure: str, model: "TabularModel") -> float:
+def _milliseconds(covariance: str, model: "TabularModel") -> float:
     """What a row takes, roughly."""
-    return multiply_adds(structure, Layout(model.layers)) / _PER_MILLISECOND.get(structure, _MATRIX_PER_MILLISECOND)
+    return multiply_adds(covariance, Layout(model.layers)) / BELIEFS[covariance].per_millisecond
 
 
 def _prior_words(model: "TabularModel") -> str:

@@ -92,7 +92,7 @@ def average_row(model: "TabularModel") -> FloatArray:
 
 
 def _places(model: "TabularModel") -> list[slice]:
-    """Where the features of each column stand."""
+    """The positions of each column's features."""
     ends = np.cumsum([len(column.features) for column in model.encoding.columns]).tolist()
     return [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 

@@ -36,7 +36,7 @@ _FAR_AHEAD = 8 * _AHEAD  # by which it may be, so that reading rarely waits for 
 
 
 class Position(NamedTuple):
-    """Where a run stands in its input: the next row to be learned."""
+    """The position of a run in its input: the next row to be learned."""
 
     turn: int = 0  # which pass over all files
     file: int = 0
@@ -90,7 +90,7 @@ def _identity(file: str, source: Source) -> dict[str, Any]:
 
 
 class Step(NamedTuple):
-    """A block of rows made ready, and where the run stands after it."""
+    """A prepared block of rows, and the position of the run after it."""
 
     rows: Rows
     file: str
@@ -204,7 +204,7 @@ def steps(
     log: ContentLog | None = None,
     meanwhile: Callable[[], object] = lambda: None,
 ) -> Iterator[Step]:
-    """Read and encode all rows after a position, a thread ahead of whoever learns them.
+    """Read and encode all rows after a position, in a thread ahead of learning.
 
     ``log`` takes the digests of the files along. ``meanwhile`` is called from time to time while no row comes.
     """
@@ -260,7 +260,7 @@ def _shuffled(step: Step, begin: Position, size: int, seed: int) -> Iterator[Ste
     order = np.random.default_rng([seed, *begin[:3]]).permutation(n)
     for start in range(begin.shuffled, max(n, 1), size):
         part = rows.at(order[start : start + size])
-        if start == 0:  # where all that was rejected is told
+        if start == 0:  # where everything that was rejected is reported
             part = replace(part, rejects=rows.rejects, lines=part.lines + rows.lines - n)
         is_last = start + size >= n
         yield step._replace(rows=part, position=step.position if is_last else begin._replace(shuffled=start + size))

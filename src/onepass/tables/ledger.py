@@ -1,8 +1,8 @@
 """What a model has learned, run by run: the files by their content, so that none is learned twice under any name.
 
 A file is known by the digest of all of it, whatever it is called now. One that has grown since begins with a content
-that is known, and is learned from there on. A file in the net is known by its address, its size and the version that
-its server tells (an ETag, or the time of its last change), so that it need not be fetched to be recognised. The
+that is known, and is learned from there on. A remote file is known by its address, its size and the version that
+its server gives (an ETag, or the time of its last change), so that it need not be fetched to be recognised. The
 ledger is part of the model and stays small: the oldest of more than 20,000 files are forgotten.
 """
 
@@ -24,10 +24,10 @@ _MOST_FILES = 20_000
 class LearnedFile:
     """A file that was learned to its end, or as many bytes of it as there were."""
 
-    name: str  # or its address in the net
+    name: str  # or its URL
     size: int
-    head: str  # digest of its first MiB; of a file in the net its version, empty if that is not told
-    digest: str | None  # of all of it; None: not known, in models of earlier versions and of a file in the net
+    head: str  # digest of its first MiB; of a remote file its version, empty if the server doesn't give one
+    digest: str | None  # of all of it; None: a remote file, which is not fetched to be recognised
     rows: int | None  # of the file, good or bad; None: not counted
     part: str = ""  # of the file, see `ReadOptions.part`; empty: all of it
     goes_on: int | None = None
@@ -73,7 +73,7 @@ class LearnedFile:
 class LearnedRun:
     """One run: the files learned in it, and what came of them."""
 
-    when: str  # it ended, in UTC; empty: not known
+    when: str  # it ended, in UTC
     rows: int  # learned
     rejected: int
     passes: int = 1
@@ -144,17 +144,6 @@ class Ledger:
     def from_state(cls, state: Any) -> "Ledger":
         """Make the ledger that `state` described."""
         return cls(tuple(map(LearnedRun.from_state, state["runs"])), as_tally(state["forgotten"], "forgotten"))
-
-    @classmethod
-    def from_last_run(cls, last_run: Any, n_rows: int, n_rejected: int) -> "Ledger":
-        """What a model of an earlier version says of its last run: name, size and first MiB of its files."""
-        if last_run is None:
-            return cls()
-        files = tuple(
-            LearnedFile(str(file["name"]), as_tally(file["size"], "size"), str(file["digest"]), None, None)
-            for file in last_run["files"]
-        )
-        return cls((LearnedRun("", n_rows, n_rejected, as_tally(last_run["passes"], "passes"), files),))
 
 
 def now() -> str:

@@ -1,7 +1,7 @@
 """A model of a table: what the columns mean, what is predicted, and the estimator that learns it, in one file.
 
-`TabularModel` takes rows as they stand in files and answers in the target's own units and labels. Everything that the
-meaning of a row depends on is part of it, so whoever has the file can continue to learn or predict.
+`TabularModel` takes rows as they are in files and answers in the target's own units and labels. Everything that the
+meaning of a row depends on is part of it, so the file is all that is needed to continue to learn or predict.
 """
 
 import warnings
@@ -15,11 +15,12 @@ import pyarrow as pa
 from sklearn.base import clone
 
 from onepass._typing import FloatArray
-from onepass.beliefs.cost import choose_covariance
-from onepass.beliefs.layout import Layout
-from onepass.beliefs.structures import Covariance
+from onepass.beliefs.choice import Covariance, belief_type, choose_covariance
+from onepass.beliefs.network import NetworkBelief
+from onepass.beliefs.prior import takes_sparse_rows
 from onepass.estimators import FleetEstimator
 from onepass.files.state import Arrays, Parameters, as_tally, nested, under
+from onepass.layers.layout import Layout
 from onepass.tables import description
 from onepass.tables.columns.encoding import Encoded, Encoding
 from onepass.tables.columns.errors import SchemaError
@@ -89,7 +90,7 @@ class TabularModel:
             return
         raise SchemaError(
             f"learning one row would take about {self.cost.to_learn:,.0f} s, with {self.layers[-1]:,} outputs, "
-            f"{self.n_weights:,} weights and covariance={self.structure!r}; at most {LONGEST_ROW:g} s is allowed: use "
+            f"{self.n_weights:,} weights and covariance={self.covariance!r}; at most {LONGEST_ROW:g} s is allowed: use "
             "a cheaper covariance, smaller hidden layers or none, or fewer classes",
             suggestions={"covariance": "auto", "hidden": "", "classes": ""},
         )
@@ -133,15 +134,13 @@ class TabularModel:
     def cost(self) -> RowCost:
         """What a row costs in time."""
         several = "auto" in (self.estimator.drift, self.estimator.prior_scale)
-        given = self.structure
-        # A block per layer, or forms that differ from layer to layer, cost up to what a full covariance does.
-        return RowCost(given if isinstance(given, str) and given != "layer" else "full", self.layers, several)
+        return RowCost(self.covariance, self.layers, several)
 
     @property
     def _numbers_per_row(self) -> int:
         """Numbers that a row takes in memory while it is learned."""
         encoding = self.encoding
-        keeps_sparse = not self.is_network and self.estimator.covariance == "diagonal" and len(self.labels) <= 2
+        keeps_sparse = not self.is_network and takes_sparse_rows(self.estimator.covariance) and len(self.labels) <= 2
         return encoding.n_dense + _WORDS * len(encoding.texts) if keeps_sparse else len(encoding.features)
 
     @property
@@ -260,12 +259,12 @@ class TabularModel:
         """Show the estimator its first rows and classes."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "features differ in scale")  # the encoding has seen to that
-            warnings.filterwarnings("ignore", ".* set aside")  # counted here, and told by the commands
+            warnings.filterwarnings("ignore", ".* set aside")  # counted here, and reported by the commands
             return getattr(self.estimator, method)(rows.X, rows.y, **self._classes, **rows.options)
 
     @property
     def _classes(self) -> dict[str, Any]:
-        """The classes, where the estimator has to be told of them."""
+        """The classes, where the estimator has to know them in advance."""
         return {"classes": np.arange(len(self.labels))} if self.labels else {}
 
     def close_block(self) -> None:
@@ -355,10 +354,15 @@ class TabularModel:
         return Layout(self.layers).size
 
     @property
-    def structure(self) -> Covariance:
+    def covariance(self) -> Covariance:
         """Which correlations between weights are kept."""
         covariance: Covariance = self.estimator.covariance
         return choose_covariance(Layout(self.layers)) if covariance == "auto" else covariance
+
+    @property
+    def belief_type(self) -> type[NetworkBelief]:
+        """What beliefs with this covariance can do."""
+        return belief_type(self.covariance, Layout(self.layers))
 
     def weights(self) -> dict[str, list[Weight]]:
         """What each feature does, for the target or for each class, the largest first.
@@ -407,7 +411,6 @@ class TabularModel:
             "weight": self.weight,
             "by": self.by,
             "progress": None,  # a run keeps its own here: see onepass.tables.progress
-            "last_run": None,  # of the ledger's first version
             "ledger": self.ledger.state(),
         }
         return parameters, nested("estimator", arrays)
@@ -420,7 +423,7 @@ class TabularModel:
         model.target = target_from_state(parameters["target"])
         kind = estimator_class(parameters["estimator"]["class"])
         model.estimator = kind.from_state(parameters["estimator"]["state"], under("estimator", arrays))
-        model.weight, model.by = (_name_or_none(parameters.get(name), name) for name in ("weight", "by"))
+        model.weight, model.by = (_name_or_none(parameters[name], name) for name in ("weight", "by"))
         if (model.by is None) == isinstance(model.estimator, FleetEstimator):
             raise ValueError("a model per key, and only such a one, names the column of the keys")
         if model.estimator.n_features_in_ != len(model.encoding.features):
@@ -429,15 +432,10 @@ class TabularModel:
             raise ValueError("the model has not learned the classes of the target")
         model.n_rows = as_tally(parameters["n_rows"], "n_rows")
         model.n_rejected = as_tally(parameters["n_rejected"], "n_rejected")
-        model.kind_reason = str(parameters.get("kind_reason", ""))  # which older files don't have
+        model.kind_reason = str(parameters["kind_reason"])
         if (progress := parameters["progress"]) is not None:
             _check_files(progress["input"], "progress")
-        if (last_run := parameters["last_run"]) is not None:
-            _check_files(last_run, "last_run")
-        if "ledger" in parameters:
-            model.ledger = Ledger.from_state(parameters["ledger"])
-        else:
-            model.ledger = Ledger.from_last_run(last_run, model.n_rows, model.n_rejected)
+        model.ledger = Ledger.from_state(parameters["ledger"])
         return model
 
 
@@ -456,4 +454,4 @@ def _check_files(identity: Any, name: str) -> None:
     """Refuse what does not name the files of a run; no number of the model depends on it."""
     files = identity["files"]
     if not isinstance(files, list) or not all(isinstance(file, dict) and "name" in file for file in files):
-        raise ValueError(f"{name} is no record of a run")
+        raise ValueError(f"{name} is not a record of a run")

@@ -1,4 +1,4 @@
-"""How far a run has come, kept beside its model in one file, and the way back into that run.
+"""The progress of a run, kept next to its model in one file, and how the run is resumed.
 
 The file ``MODEL.partial`` is a model's file whose parameters have the progress of the run, too; it is replaced as a
 whole, so model and position always belong together.
@@ -56,24 +56,24 @@ class RunStart:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where in its input a run stands that has not ended."""
+    """How far an unfinished run has read its input."""
 
     input: Parameters  # see Inputs.identity
     position: Position
     notes: Parameters
-    """What whoever started the run keeps with it; ``asked`` are the settings that it was given."""
-    begun: RunStart | None = None  # None: not known, in files of earlier versions
+    """Notes of the caller; ``asked`` are the settings that the run was given."""
+    begun: RunStart
     learned: Mapping[int, LearnedFile] = field(default_factory=dict)
     """Files that have been learned to their end, by their number."""
     content: Content | None = None
-    """Of the file that the run stands in, at least up to there; None at its beginning."""
+    """Of the file being read, at least up to the position; None at its beginning."""
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold."""
         return {
             "input": self.input,
             "position": self.position._asdict(),
-            "begun": None if self.begun is None else asdict(self.begun),
+            "begun": asdict(self.begun),
             "learned": [[number, file.state()] for number, file in self.learned.items()],
             "content": None if self.content is None else asdict(self.content),
             **self.notes,
@@ -88,19 +88,19 @@ class Progress:
         if not all("name" in file for file in given["files"]):
             raise ValueError("files must have names")
         notes["asked"] = dict(notes["asked"])
-        begun, content = notes.pop("begun", None), notes.pop("content", None)
+        begun, content, learned = notes.pop("begun"), notes.pop("content"), notes.pop("learned")
         return cls(
             given,
             Position(*(as_tally(place[name], name) for name in Position._fields)),
             notes,
-            None if begun is None else RunStart.from_state(begun),
-            {as_tally(number, "number"): LearnedFile.from_state(file) for number, file in notes.pop("learned", ())},
+            RunStart.from_state(begun),
+            {as_tally(number, "number"): LearnedFile.from_state(file) for number, file in learned},
             None if content is None else Content(as_tally(content["size"], "size"), content["head"], content["digest"]),
         )
 
 
 class ResumedRun(NamedTuple):
-    """An interrupted run: the model so far, and where it goes on."""
+    """An interrupted run: the model so far, and where to continue."""
 
     model: TabularModel
     progress: Progress
@@ -108,7 +108,7 @@ class ResumedRun(NamedTuple):
     def goes_on_with(self, inputs: Inputs) -> Inputs:
         """The input with the rows that the run leaves out, in the order that it takes them in."""
         begun = self.progress.begun
-        return inputs if begun is None else replace(inputs, starts=begun.starts, shuffle=begun.shuffle)
+        return replace(inputs, starts=begun.starts, shuffle=begun.shuffle)
 
 
 class OtherSettingsError(StreamError):
@@ -127,7 +127,7 @@ class OtherSettingsError(StreamError):
 
     @staticmethod
     def words(names: Sequence[str], partial: Path) -> str:
-        """The message, for whoever has other names for the settings."""
+        """The message, with the caller's names of the settings."""
         return f"{', '.join(names)} is not what the interrupted run was given; to start over delete {partial}"
 
 
@@ -155,7 +155,7 @@ def load_progress(path: Path) -> ResumedRun | None:
     try:
         return ResumedRun(model, Progress.from_state(parameters["progress"]))
     except (KeyError, TypeError, ValueError):
-        raise CheckpointError(f"{path} holds no progress of a run") from None
+        raise CheckpointError(f"{path} holds no progress of a run; delete it to start over") from None
 
 
 def clear_ended(path: Path) -> bool:
@@ -174,7 +174,7 @@ def clear_ended(path: Path) -> bool:
         and all((file.size, file.head) in known for file in last.files)
         and all(file in last.files for file in run.progress.learned.values())
         and model.n_rows >= run.model.n_rows
-        and version(path) != (run.progress.begun and run.progress.begun.replaced)
+        and version(path) != run.progress.begun.replaced
     )
     if ended:
         partial.unlink()
@@ -184,14 +184,14 @@ def clear_ended(path: Path) -> bool:
 def resume(
     path: Path, inputs: Inputs, sources: Sequence[Source], asked: Parameters, base: str | None = None
 ) -> ResumedRun | None:
-    """Read the run whose progress is kept beside a model; None if there is none.
+    """Read the run whose progress is kept next to a model; None if there is none.
 
     Parameters
     ----------
     path : of the model
     inputs, asked : input and settings of the run to resume, which must be those that the run was started with
     sources : the input, opened; files that have grown since are then read up to where they ended
-    base : version of the model's file that it goes on from
+    base : version of the model's file that it continues from
     """
     partial = partial_path(path)
     if not partial.exists():
@@ -221,7 +221,7 @@ def resume(
 
 def _check_base(progress: Progress, path: Path, base: str | None) -> None:
     begun = progress.begun
-    if begun is not None and (base, version(path)) != (begun.base, begun.replaced):
+    if (base, version(path)) != (begun.base, begun.replaced):
         raise StreamError(
             f"{path}, or the model it was made from, was changed since the interrupted run started; restore the model "
             f"to continue, or delete {partial_path(path)} to start over"
@@ -231,7 +231,7 @@ def _check_base(progress: Progress, path: Path, base: str | None) -> None:
 def _check_contents(progress: Progress, inputs: Inputs, partial: Path) -> None:
     """Refuse to go on if what was learned of a file is not in it any more, and would be read again or skipped.
 
-    Files in the net have been compared by their versions, see `Inputs.identity`.
+    Remote files have been compared by their versions, see `Inputs.identity`.
     """
     again = {
         number: Content(file.size, file.head, file.digest or "")

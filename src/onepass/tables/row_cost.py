@@ -7,8 +7,9 @@ learns the very same blocks. The times are those of a slow core of a busy machin
 
 from dataclasses import dataclass
 
-from onepass.beliefs.cost import multiply_adds
-from onepass.beliefs.layout import Layout
+from onepass.beliefs.choice import Covariance, multiply_adds
+from onepass.beliefs.prior import perceptron_belief
+from onepass.layers.layout import Layout
 
 __all__ = ["LONGEST_ROW", "RowCost"]
 
@@ -20,7 +21,7 @@ _MULTIPLY_ADDS = 2e9  # per second
 # they are predicted by pairs; those of a network by the inverse of their covariance.
 _CLASS, _PAIR, _TRIPLE = 17e-6, 0.15e-6, 3e-9
 _MEMBERS = 10  # models side by side, at most, that "auto" stands for
-_FEWEST_OF_FULL = 64  # rows that share the work on a large covariance
+_FEWEST = 64  # rows that share the work on a large covariance
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class RowCost:
 
     Parameters
     ----------
-    covariance : str
+    covariance : str or tuple of str
     widths : of all layers, from the features to the outputs
     several : bool
         Whether models with several settings are learned side by side.
@@ -44,7 +45,7 @@ class RowCost:
     True
     """
 
-    covariance: str
+    covariance: Covariance
     widths: tuple[int, ...]
     several: bool
 
@@ -88,7 +89,8 @@ class RowCost:
 
     @property
     def _fewest(self) -> int:
-        return _FEWEST_OF_FULL if self.covariance == "full" and self.widths[-1] == 1 and not self._has_hidden else 1
+        kind = None if self._has_hidden or self.widths[-1] > 1 else perceptron_belief(self.covariance)
+        return _FEWEST if kind is not None and kind.learns_in_blocks else 1
 
 
 def _rows(seconds: float, most: int, fewest: int) -> int:

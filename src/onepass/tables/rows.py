@@ -40,7 +40,7 @@ class Rows:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What else an estimator is told of the rows, by the names of its arguments."""
+        """What else the estimator is given with the rows, by the names of its arguments."""
         given = {"sample_weight": self.weights, "keys": self.keys}
         return {name: value for name, value in given.items() if value is not None}
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from onepass.beliefs.prior import takes_sparse_rows
 from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.inference import BUCKETS, ONE_HOT, infer, notation_of
@@ -150,7 +151,7 @@ def _text_size(target: Target, options: SchemaOptions) -> TextSize:
     """
     settings = options.settings
     n_classes = len(target.labels) if isinstance(target, ClassTarget) else 0
-    if settings.is_network or settings.covariance not in (None, "diagonal"):
+    if settings.is_network or (settings.covariance and not takes_sparse_rows(settings.covariance)):
         buckets = 2**10
     else:
         buckets = 2**14 if n_classes > 2 else 2**16  # only a single output takes sparse rows as they are

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from onepass.tables.ledger import LearnedFile, Ledger
-from onepass.tables.readers.content import HEAD, ContentReader, head_digest, head_digests
+from onepass.tables.readers.content import ContentReader, head_digest, head_digests
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
 from onepass.tables.readers.paths import is_url
@@ -59,8 +59,8 @@ def select(
 ) -> list[Selected]:
     """What is done with each of the files, which have been opened with these options and may be read in part.
 
-    Whoever has learned a file or a table as a whole has learned its parts. What was learned of another part does not
-    keep a file from being learned, but is told: some rows may then count twice.
+    A file or table that was learned as a whole was learned in all its parts. What was learned of another part does not
+    keep a file from being learned, but is reported: some rows may then count twice.
 
     Raises
     ------
@@ -111,7 +111,7 @@ class _Part:
 
 
 def _of_address(url: str, source: Source, part: _Part, ledger: Ledger) -> Selected:
-    """What is done with a file in the net: it is known by its address and its version."""
+    """What is done with a remote file, which is known by its address and its version."""
     at_address = [file for file in ledger.files if file.name == source.name and part.is_in(file)]
     if not at_address:
         other = next((file for file in ledger.files if file.name == source.name and part.may_meet(file)), None)
@@ -129,11 +129,11 @@ def _of_address(url: str, source: Source, part: _Part, ledger: Ledger) -> Select
 def _before(known: LearnedFile, name: str, ledger: Ledger) -> str:
     """When a file was learned, and under which name if it was another."""
     when = ledger.run_of(known).when
-    return f"learned{f' on {when}' if when else ''}{'' if known.name == name else f' as {known.name}'}"
+    return f"learned on {when}{'' if known.name == name else f' as {known.name}'}"
 
 
 def _learned_otherwise(file: str, source: Source, part: _Part, ledger: Ledger) -> str:
-    """What to tell of a file that is learned as a whole, though it is not quite new."""
+    """What to report of a file that is learned as a whole, though it is not quite new."""
     other = _learned_before(file, source, part, filter(part.may_meet, ledger.files))
     name = os.path.basename(file)
     if other is not None:
@@ -162,10 +162,6 @@ def _learned_before(file: str, source: Source, part: _Part, known: Iterable[Lear
     reader = ContentReader(file)
     try:
         for candidate in sorted(candidates, key=lambda one: (one.size, one.part == part.words)):
-            if candidate.digest is None:
-                if candidate.size in (source.extent.size, min(candidate.size, HEAD)):  # the head is all of a short one
-                    best = candidate
-                continue
             if reader.advance(candidate.size).digest == candidate.digest:
                 best = candidate
     finally:
@@ -191,7 +187,7 @@ def _continued(file: str, source: Source, part: _Part, known: LearnedFile, ledge
     if not extent.is_lines or known.rows is None:
         why = "and such a file can't be learned from there on"
     elif known.part != part.words:
-        why = "with all rows, so that it can't be told which of those that a condition keeps are new"
+        why = "with all rows, so that it is unknown which of the rows that a condition keeps are new"
     elif b"\n" not in (last, following) and following != b"\r" and known.goes_on is not None:
         return Selected(file, known.goes_on, f"has grown since it was {before}; learned from its last line then on")
     elif b"\n" not in (last, following) and following != b"\r":

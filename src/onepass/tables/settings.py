@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from onepass.beliefs.cost import choose_covariance, multiply_adds
-from onepass.beliefs.layout import Layout
+from onepass._validation import one_of
+from onepass.beliefs.choice import BELIEFS, belief_type, choose_covariance
 from onepass.estimators import (
     BayesianMLPClassifier,
     BayesianMLPRegressor,
@@ -13,6 +13,7 @@ from onepass.estimators import (
     FleetEstimator,
 )
 from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS
+from onepass.layers.layout import Layout
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.contest import Contest
 from onepass.tables.prior_inference import Prior
@@ -72,9 +73,9 @@ def resolve_model_kind(
     if n_rows is None:
         return perceptron, "a network is not tried where nobody knows how many rows will come"
     layout = Layout((n_features, *HIDDEN, target.n_outputs))
-    structure = choose_covariance(layout)
-    cost = multiply_adds(structure, layout) * _side_by_side(settings)
-    if structure == "diagonal" or cost > _MOST_PER_ROW:
+    kind = belief_type("auto", layout)
+    cost = kind.multiply_adds(layout) * _side_by_side(settings)
+    if not kind.keeps_correlations or cost > _MOST_PER_ROW:
         return perceptron, (
             f"a network is not tried, which would have {layout.size:,} weights and take more than "
             f"{1e3 * _MOST_PER_ROW / _PER_SECOND:.2g} ms per row"
@@ -121,7 +122,8 @@ def _perceptron(n_features: int, target: Target, settings: Settings) -> Any:
     _check_covariance(options["covariance"], n_features, target)
     options["prior_scale"] = 1.0 if prior == SAMPLE_PRIOR else prior.scales if isinstance(prior, Prior) else prior
     classes = isinstance(target, ClassTarget)
-    if options["covariance"] in ("low_rank", "auto"):  # which networks have, also those without hidden layers
+    chosen = options["covariance"]
+    if chosen == "auto" or BELIEFS[chosen].for_few_outputs:  # which networks have, also those without hidden layers
         options = {**options, "hidden_layer_sizes": ()}
         return (BayesianMLPClassifier if classes else BayesianMLPRegressor)(**options)
     if isinstance(target, CountTarget):
@@ -152,9 +154,9 @@ def _shared_options(target: Target, settings: Settings) -> dict[str, Any]:
 
 
 def _default_covariance(n_features: int, target: Target, activation: str | None) -> str:
-    """The richest that is not too slow; see `onepass.beliefs.cost`."""
+    """The richest that is not too slow; see `onepass.beliefs.choice`."""
     chosen = choose_covariance(Layout((n_features, target.n_outputs)))
-    if chosen != "low_rank":
+    if not BELIEFS[chosen].for_few_outputs:
         return chosen
     # Of more features each is on in few rows, and has little to do with others.
     return "diagonal" if n_features > _MOST_FULL or activation is not None else "auto"
@@ -162,18 +164,21 @@ def _default_covariance(n_features: int, target: Target, activation: str | None)
 
 def _check_covariance(covariance: str, n_features: int, target: Target) -> None:
     labels = target.labels if isinstance(target, ClassTarget) else ()
-    if covariance == "neuron" and not labels:
+    if covariance == "auto":
+        return
+    kind = BELIEFS[one_of(covariance, ("auto", *BELIEFS), "covariance")]
+    if kind.separate_units and kind.keeps_correlations and not labels:
         raise SchemaError(
-            "covariance='neuron' keeps correlations within each class or hidden unit, so it needs classes or hidden "
-            "layers",
+            f"covariance={covariance!r} keeps correlations within each class or hidden unit, so it needs classes or "
+            "hidden layers",
             suggestions={"covariance": "full", "hidden": "50"},
         )
-    if covariance == "low_rank" and len(labels) > 2:
+    if kind.for_few_outputs and len(labels) > 2:
         raise SchemaError(
-            f"covariance='low_rank' needs one output or two classes, got {len(labels)} classes",
+            f"covariance={covariance!r} needs one output or two classes, got {len(labels)} classes",
             suggestions={"covariance": "neuron"},
         )
-    if covariance == "full" and n_features > _MOST_FULL:
+    if kind.couples_layers and n_features > _MOST_FULL:
         raise SchemaError(
             f"a full covariance of {n_features:,} features would be too slow (at most {_MOST_FULL:,} are allowed); "
             "choose another covariance, or hash into fewer buckets",
@@ -189,7 +194,10 @@ def _fleet(n_features: int, target: Target, settings: Settings) -> FleetEstimato
         (isinstance(target, CountTarget), "counts"),
         (n_classes > 2, f"{n_classes} classes"),
         (settings.is_network, "hidden layers"),
-        (settings.covariance not in (None, "full"), f"covariance={settings.covariance!r}"),
+        (
+            settings.covariance and not BELIEFS[settings.covariance].couples_layers,
+            f"covariance={settings.covariance!r}",
+        ),
         (settings.drift != 0.0, "drift"),
         (settings.prior_scale == "auto", "prior_scale='auto': the prior is learned from all keys"),
         (settings.weight is not None, "weights of rows"),

@@ -69,9 +69,9 @@ class NumberTarget:
         return np.asarray(log_density - np.log(self.scale))
 
     def state(self) -> Parameters:
-        """All of it as data that JSON can hold; in files the scale is called spread."""
+        """All of it as data that JSON can hold."""
         tried = {"why_not_log": self.why_not_log} if self.why_not_log else {}
-        return {"name": self.name, "centre": self.centre, "spread": self.scale, **self.written.state(), **tried}
+        return {"name": self.name, "centre": self.centre, "scale": self.scale, **self.written.state(), **tried}
 
 
 @dataclass(frozen=True)
@@ -239,8 +239,7 @@ def target_from_state(state: Any) -> Target:
     if kind == "log":
         centre = as_number(given["centre"], "centre")
         scale, written = scale_from_state(given, "the target"), NumberFormat.from_state(given)
-        # Files of earlier versions don't say which target was the largest, so that there is no bound.
-        largest = as_number(given["largest"], "largest") if "largest" in given else np.inf
+        largest = as_number(given["largest"], "largest") if "largest" in given else np.inf  # JSON has no infinity
         return LogTarget(str(given["name"]), centre, scale, written, why=str(given["why"]), largest=largest)
     if kind == "count":
         return CountTarget(str(given["name"]), written=NumberFormat.from_state(given))

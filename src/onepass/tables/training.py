@@ -1,6 +1,6 @@
 """From files to one model: rows learned in blocks, with a way back after any interruption.
 
-A run over files keeps its progress beside the model, see `progress`. Blocks begin at fixed rows, so a run that was cut
+A run over files keeps its progress next to the model, see `progress`. Blocks begin at fixed rows, so a run that was cut
 and resumed ends with the very model of one that was not. Standard input can't be read again; there the model itself is
 brought up to date.
 """
@@ -28,7 +28,7 @@ __all__ = ["CheckpointPolicy", "Interrupted", "TrainingRun", "train"]
 
 @dataclass(frozen=True)
 class CheckpointPolicy:
-    """How often progress is saved: after so many rows or so many seconds."""
+    """How often progress is saved: after a number of rows or seconds."""
 
     rows: int | None = None
     seconds: float | None = 60.0
@@ -54,14 +54,14 @@ class TrainingRun:
 
     def start(self) -> RunStart:
         """What the run starts from, or did before it was interrupted."""
-        if self.progress is not None and self.progress.begun is not None:
+        if self.progress is not None:
             return self.progress.begun
         model, inputs = self.model, self.inputs
         counts = model.n_rows, model.n_rejected
         return RunStart(self.base, self.target.version, inputs.starts, *counts, inputs.shuffle)
 
 
-class Interrupted(Exception):  # noqa: N818 (it is no error)
+class Interrupted(Exception):  # noqa: N818 (it is not an error)
     """The user wants to stop; everything learned so far is saved."""
 
     def __init__(self, rows: int, path: Path) -> None:
@@ -85,7 +85,7 @@ def train(
     ----------
     run : TrainingRun
     policy : how often progress is saved
-    listen : is told of every block learned
+    listen : is called after every block learned
     stopping : whether to stop, asked after every block and while none comes
     notes : what else to save with the progress, e.g. what is needed to `resume`
     accept : is called when everything is learned, before the model is written; it may raise
@@ -147,7 +147,7 @@ class _Checkpointer:
 
     @property
     def path(self) -> Path:
-        """Where progress is saved: beside the model, or for a stream in the model itself."""
+        """Where progress is saved: next to the model, or for a stream in the model itself."""
         return self._run.target.path if self._identity is None else partial_path(self._run.target.path)
 
     def after(self, step: Step) -> None:

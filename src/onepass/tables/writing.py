@@ -28,7 +28,7 @@ _ENDINGS = {
 
 
 def format_of(path: Path) -> str | None:
-    """The format that a file's name stands for.
+    """The format for a file's extension.
 
     Examples
     --------

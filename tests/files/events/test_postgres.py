@@ -335,7 +335,7 @@ def test_the_schema_of_another_program_is_refused_and_left_as_it_is(place: Postg
     with open_event_log(place.target) as store:  # an empty schema is one that was made for us
         assert store.append("s", "k", "a").number == 1
     place.execute("UPDATE event_log_version SET version = 7")
-    with pytest.raises(EventStoreError, match="has version 7, and this onepass reads version 3; use a newer onepass"):
+    with pytest.raises(EventStoreError, match="has version 7, and this onepass reads version 4; use a newer onepass"):
         open_event_log(place.target)
 
 

@@ -204,13 +204,13 @@ def test_what_is_no_event_store_is_refused_and_left_as_it_is(tmp_path: Path) -> 
     assert sorted(os.listdir(tmp_path)) == ["database", "short", "text"]
 
 
-@pytest.mark.parametrize(("version", "which"), [(4, "a newer onepass"), (1, "the onepass that wrote it")])
+@pytest.mark.parametrize(("version", "which"), [(5, "a newer onepass"), (3, "the onepass that wrote it")])
 def test_a_file_of_another_version_is_refused(tmp_path: Path, version: int, which: str) -> None:
     EventStore(tmp_path / "e").close()
     with sqlite3.connect(tmp_path / "e") as other:
         other.execute(f"PRAGMA user_version = {version}")
     other.close()
-    with pytest.raises(EventStoreError, match=f"has version {version}, and this onepass reads version 3; use {which}"):
+    with pytest.raises(EventStoreError, match=f"has version {version}, and this onepass reads version 4; use {which}"):
         EventStore(tmp_path / "e")
 
 

@@ -232,21 +232,12 @@ def test_numbers_are_evaluated_by_their_coverage() -> None:
     assert np.isnan(found.accuracy)
 
 
-def test_the_old_name_of_stages_still_works(client: Any) -> None:
-    X, y = rows()
-    data = da.from_array(X, chunks=(N // 2, D)), da.from_array(y, chunks=N // 2)
-    new = distributed.evaluate(BayesianPerceptron(D), data, client=client, stages=2)
-    with pytest.warns(DeprecationWarning, match="'blocks' is now called 'stages'"):
-        old = distributed.evaluate(BayesianPerceptron(D), data, client=client, blocks=2)
-    assert old.log_loss == new.log_loss
-
-
 def test_a_fleet_learns_by_key_as_one_process_would(client: Any) -> None:
     table = frame().assign(shop=np.random.default_rng(3).integers(50, size=N).astype(str))
-    before = PerceptronFleet(D).learn(table["shop"][:500], table[["a", "b", "c"]][:500], table["y"][:500])
+    before = PerceptronFleet(D).learn(table[["a", "b", "c"]][:500], table["y"][:500], keys=table["shop"][:500])
     data = dd.from_pandas(table[500:], npartitions=4)
     fleet = distributed.fit_fleet(before, data, "shop", "y", client=client)
-    whole = copy.deepcopy(before).learn(table["shop"][500:], table[["a", "b", "c"]][500:], table["y"][500:])
+    whole = copy.deepcopy(before).learn(table[["a", "b", "c"]][500:], table["y"][500:], keys=table["shop"][500:])
     assert len(fleet) == len(whole) == 50
     for key in whole.keys():  # noqa: SIM118 (it is no dictionary)
         close(fleet.perceptron(key), whole.perceptron(key))

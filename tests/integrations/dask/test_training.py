@@ -35,7 +35,7 @@ def test_a_cluster_learns_what_one_process_does(tmp_path: Path) -> None:
     shared = ["fit", str(tmp_path / "p*.parquet"), "--target", "price", "--ignore", "id,town", "--quiet"]
     one, many = tmp_path / "one.onepass", tmp_path / "many.onepass"
     assert command(*shared, "--model", str(one)).returncode == 0
-    done = command(*shared, "--model", str(many), "--engine", "dask", "--workers", "2")
+    done = command(*shared, "--model", str(many), "--executor", "dask", "--workers", "2")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert onepass.load(many).n_rows == 3000
     (mean, std), (merged, _) = weights(one), weights(many)
@@ -51,7 +51,7 @@ def test_what_workers_reject_is_written_down_once(tmp_path: Path) -> None:
         file.write("1,2\nold,desk,1,ad\n")
     model, rejects = tmp_path / "kind.onepass", tmp_path / "rejects.csv"
     shared = ["--target", "kind", "--ignore", "clicked", "--model", str(model), "--rejects", str(rejects)]
-    done = command("fit", *map(str, files), *shared, "--engine", "dask", "--workers", "1", "--json")
+    done = command("fit", *map(str, files), *shared, "--executor", "dask", "--workers", "1", "--json")
     assert done.returncode == 3, done.stderr
     with rejects.open() as file:
         found = [(Path(row["file"]).name, int(row["line"])) for row in csv.DictReader(file)]
@@ -63,7 +63,7 @@ def test_what_workers_reject_is_written_down_once(tmp_path: Path) -> None:
 def test_rows_that_a_condition_leaves_out_on_workers_are_told(tmp_path: Path) -> None:
     files = [write_csv(tmp_path / f"{k}.csv", trips(300, seed=k)) for k in range(2)]
     shared = ["--target", "price", "--model", str(tmp_path / "m"), "--where", "id < 100", "--json"]
-    done = command("fit", *map(str, files), *shared, "--engine", "dask", "--workers", "1")
+    done = command("fit", *map(str, files), *shared, "--executor", "dask", "--workers", "1")
     assert done.returncode == 0, done.stderr
     (told,) = [json.loads(line) for line in done.stdout.splitlines() if '"left out"' in line]
     assert told["left_out"] == 400
@@ -82,7 +82,7 @@ def test_a_cluster_learns_a_covariance_that_adds_up(tmp_path: Path) -> None:
     inputs = Inputs((str(write_csv(tmp_path / "a.csv", trips(300))),))
     options = SchemaOptions("price", settings=Settings(hidden=(600,)))
     model, _ = infer_model(inputs.sources(), options, rereadable=True)
-    assert model.structure == "low_rank"
+    assert model.covariance == "low_rank"
     training = pytest.importorskip("onepass.integrations.dask.training")
     training._learn_first_rows(model, inputs)
     assert model.estimator.covariance_ == "kronecker"
@@ -92,8 +92,8 @@ def test_a_cluster_learns_a_covariance_that_adds_up(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--engine", "dask", "--passes", "2"), "--passes can't be used with --executor dask"),
-        (("--engine", "dask", "--resume"), "--resume can't be used with --executor dask"),
+        (("--executor", "dask", "--passes", "2"), "--passes can't be used with --executor dask"),
+        (("--executor", "dask", "--resume"), "--resume can't be used with --executor dask"),
         (("--workers", "2"), "--rounds need --executor dask"),
     ],
 )

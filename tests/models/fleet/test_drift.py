@@ -9,7 +9,7 @@ from onepass import PerceptronFleet
 def _fleet(rows: int = 30) -> PerceptronFleet:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(rows, 3))
-    return PerceptronFleet(3, "linear", noise=0.1).learn(rng.integers(4, size=rows), X, X.sum(axis=1))
+    return PerceptronFleet(3, "linear", noise=0.1).learn(X, X.sum(axis=1), keys=rng.integers(4, size=rows))
 
 
 def test_a_covariance_moves_towards_the_priors_and_a_mean_stays() -> None:
@@ -24,8 +24,8 @@ def test_a_covariance_moves_towards_the_priors_and_a_mean_stays() -> None:
 
 def test_covariances_that_are_all_but_singular_can_drift() -> None:
     fleet = PerceptronFleet(3, "linear", noise=1e-12, cov=np.array([1.0, 1e-30, 1e-30, 1e-30]))
-    fleet.learn([0] * 20, np.ones((20, 3)), np.ones(20)).drift([0], 1e-9)
-    assert np.isfinite(fleet.predict([0], [[1.0, 1.0, 1.0]]).var).all()
+    fleet.learn(np.ones((20, 3)), np.ones(20), keys=[0] * 20).drift([0], 1e-9)
+    assert np.isfinite(fleet.predict([[1.0, 1.0, 1.0]], keys=[0]).var).all()
 
 
 def test_shares_beyond_the_prior_are_refused() -> None:

@@ -35,27 +35,27 @@ def test_keys_are_what_they_were_given_as() -> None:
 
 def test_keys_of_all_sorts() -> None:
     row = np.ones((1, D))
-    fleet = PerceptronFleet(D).learn(np.array([5], dtype=np.uint8), row, [1])
-    fleet.learn(np.array([5], dtype=object), row, [1])
+    fleet = PerceptronFleet(D).learn(row, [1], keys=np.array([5], dtype=np.uint8))
+    fleet.learn(row, [1], keys=np.array([5], dtype=object))
     assert fleet.perceptron(5).n_seen == 2
     with pytest.raises(TypeError, match="keys must be integers, as the fleet's first keys were, got 'a'"):
-        fleet.learn(["a"], row, [1])
+        fleet.learn(row, [1], keys=["a"])
     with pytest.raises(TypeError, match="strings, as the fleet's first keys were"):
-        PerceptronFleet(D).learn(["a"], row, [1]).learn([1], row, [1])
+        PerceptronFleet(D).learn(row, [1], keys=["a"]).learn(row, [1], keys=[1])
     for bad in ([1.5], [True], [None], ["a", 1]):
         with pytest.raises(TypeError, match="all integers or all strings"):
-            PerceptronFleet(D).learn(np.array(bad, dtype=object), np.ones((len(bad), D)), np.ones(len(bad)))
+            PerceptronFleet(D).learn(np.ones((len(bad), D)), np.ones(len(bad)), keys=np.array(bad, dtype=object))
     with pytest.raises(ValueError, match=r"keys must have shape \(2,\)"):
-        fleet.learn([1], np.ones((2, D)), [1, 1])
+        fleet.learn(np.ones((2, D)), [1, 1], keys=[1])
     with pytest.raises(ValueError, match=r"between -2\^63"):
-        fleet.learn(np.array([2**63], dtype=np.uint64), row, [1])
+        fleet.learn(row, [1], keys=np.array([2**63], dtype=np.uint64))
     with pytest.raises(TypeError, match="a fleet takes named activations and PiecewiseLinear only"):
         PerceptronFleet(D, Quadrature(np.sin), noise=0.1)
 
 
 @pytest.mark.parametrize("texts", [False, True])
 def test_what_can_be_no_key_is_in_no_fleet(texts: bool) -> None:
-    fleet = PerceptronFleet(1).learn("a" if texts else 1, [[1.0]], [1.0])
+    fleet = PerceptronFleet(1).learn([[1.0]], [1.0], keys="a" if texts else 1)
     for key in (None, 1.5, ("a",), 2**70, b"a", 7, "b"):
         assert key not in fleet
     assert ("a" if texts else 1) in fleet

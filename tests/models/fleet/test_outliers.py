@@ -54,8 +54,8 @@ def alike(one: BayesianPerceptron, other: BayesianPerceptron) -> None:
 def test_a_key_is_a_perceptron_that_learned_its_rows(options: dict[str, Any]) -> None:
     keys, X, y = stream(options)
     fleet = PerceptronFleet(D, **options, outliers=0.05)
-    distrust = fleet.outlier_probability(keys[:1], X[:1], y[:1])
-    prediction, found = fleet.predict_then_learn(keys, X, y, return_outlier_probability=True)
+    distrust = fleet.outlier_probability(X[:1], y[:1], keys=keys[:1])
+    prediction, found = fleet.predict_then_learn(X, y, keys=keys, return_outlier_probability=True)
     assert distrust == pytest.approx(found[:1])
     alarms = 0
     for key in range(KEYS):
@@ -68,9 +68,9 @@ def test_a_key_is_a_perceptron_that_learned_its_rows(options: dict[str, Any]) ->
         alike(fleet.perceptron(key), model)
         alarms += int((scores.changes > 0.5).sum())
         expected = model.outlier_probability(X, y)
-        np.testing.assert_allclose(fleet.outlier_probability([key] * N, X, y), expected, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(fleet.outlier_probability(X, y, keys=[key] * N), expected, rtol=1e-8, atol=1e-10)
     assert alarms >= KEYS or options.get("activation") != "linear"  # where there are none, the test would not test them
-    assert isinstance(fleet.outlier_probability(0, X[0], y[0]), float)
+    assert isinstance(fleet.outlier_probability(X[0], y[0], keys=0), float)
 
 
 def test_the_level_is_found_again_after_a_jump_and_not_lost_in_spikes() -> None:
@@ -78,35 +78,37 @@ def test_the_level_is_found_again_after_a_jump_and_not_lost_in_spikes() -> None:
     fleet = PerceptronFleet(D, **SETTINGS[0], outliers=0.05)
     plain = PerceptronFleet(D, **SETTINGS[0])
     for one in (fleet, plain):
-        one.learn(keys, X, y)
-    level = fleet.predict(np.arange(KEYS), np.zeros((KEYS, D))).mean
+        one.learn(X, y, keys=keys)
+    level = fleet.predict(np.zeros((KEYS, D)), keys=np.arange(KEYS)).mean
     np.testing.assert_allclose(level, -3.0, atol=0.3)
-    assert np.abs(plain.predict(np.arange(KEYS), np.zeros((KEYS, D))).mean + 3.0).max() > 3.0
+    assert np.abs(plain.predict(np.zeros((KEYS, D)), keys=np.arange(KEYS)).mean + 3.0).max() > 3.0
 
 
 def test_memory_is_thirteen_numbers_more_and_only_with_outliers() -> None:
     keys, X, y = stream({"activation": "linear"})
-    plain, robust = (PerceptronFleet(D, "linear", noise=1.0, outliers=share).learn(keys, X, y) for share in (0.0, 0.01))
+    plain, robust = (
+        PerceptronFleet(D, "linear", noise=1.0, outliers=share).learn(X, y, keys=keys) for share in (0.0, 0.01)
+    )
     assert plain.nbytes == KEYS * 8 * (7 + 3 + 6 + 4)
     assert robust.nbytes == plain.nbytes + KEYS * 8 * (17 - 4)
     assert plain.export_state()[1]["trust"].shape == (KEYS, 4)
     assert robust.export_state()[1]["trust"].shape == (KEYS, 17)
-    assert plain.outlier_probability(keys, X, y).max() == 0.0
+    assert plain.outlier_probability(X, y, keys=keys).max() == 0.0
 
 
 @pytest.mark.parametrize("cut", [301, 460])  # before and after the jump, with some keys alarmed
 def test_files_spills_and_parts_go_on_bit_for_bit(cut: int, tmp_path: Path) -> None:
     options = SETTINGS[0]
     keys, X, y = stream(options)
-    whole = PerceptronFleet(D, **options, outliers=0.05).learn(keys, X, y)
+    whole = PerceptronFleet(D, **options, outliers=0.05).learn(X, y, keys=keys)
     bounded = PerceptronFleet(D, **options, outliers=0.05, capacity=2, spill=tmp_path / "spill")
     for i in range(cut):
-        bounded.learn(keys[i], X[i], y[i])
+        bounded.learn(X[i], y[i], keys=keys[i])
     onepass.save(bounded, tmp_path / "fleet")
     one, *others = bounded.split(3)
     copies = [onepass.load(tmp_path / "fleet"), pickle.loads(pickle.dumps(bounded)), one.join(others)]
     for again in copies:
-        again.learn(keys[cut:], X[cut:], y[cut:])
+        again.learn(X[cut:], y[cut:], keys=keys[cut:])
         for key in range(KEYS):
             for mine, theirs in zip(_numbers(again, key), _numbers(whole, key), strict=True):
                 np.testing.assert_array_equal(mine, theirs)
@@ -121,19 +123,19 @@ def test_a_single_perceptron_of_a_fleet_goes_on_like_the_fleet() -> None:
     keys, X, y = stream(SETTINGS[0])
     own = np.flatnonzero(keys == 0)
     half = len(own) // 2 + 3
-    fleet = PerceptronFleet(D, **SETTINGS[0], outliers=0.05).learn(keys[own[:half]], X[own[:half]], y[own[:half]])
+    fleet = PerceptronFleet(D, **SETTINGS[0], outliers=0.05).learn(X[own[:half]], y[own[:half]], keys=keys[own[:half]])
     model = fleet.perceptron(0).learn(X[own[half:]], y[own[half:]])
-    alike(model, fleet.learn(keys[own[half:]], X[own[half:]], y[own[half:]]).perceptron(0))
+    alike(model, fleet.learn(X[own[half:]], y[own[half:]], keys=keys[own[half:]]).perceptron(0))
 
 
 def test_a_bad_row_after_an_alarm_teaches_nobody() -> None:
     keys, X, y = stream(SETTINGS[0])
-    fleet = PerceptronFleet(D, **SETTINGS[0], outliers=0.05).learn(keys[:440], X[:440], y[:440])
+    fleet = PerceptronFleet(D, **SETTINGS[0], outliers=0.05).learn(X[:440], y[:440], keys=keys[:440])
     before = fleet.export_state()[1]
     bad = X.copy()
     bad[-1] = 1e200
     with pytest.raises(ValueError, match="Nothing was learned"):
-        fleet.learn(keys[440:], bad[440:], y[440:])
+        fleet.learn(bad[440:], y[440:], keys=keys[440:])
     for name, array in fleet.export_state()[1].items():
         np.testing.assert_array_equal(array, before[name])
 
@@ -142,17 +144,17 @@ def test_new_keys_take_over_how_many_rows_the_population_distrusts() -> None:
     rng = np.random.default_rng(1)
     keys, X = rng.integers(40, size=4000), rng.normal(size=(4000, D))
     y = X[:, 0] + 0.1 * rng.normal(size=4000) + np.where(rng.random(4000) < 0.2, 1e3, 0.0)
-    fleet = PerceptronFleet(D, "linear", noise=0.01, outliers=0.05).learn(keys, X, y)
+    fleet = PerceptronFleet(D, "linear", noise=0.01, outliers=0.05).learn(X, y, keys=keys)
     population = fleet.population()
     shares = population._state.progress.trust.shares
-    assert 1.0 - shares[0] == pytest.approx(0.17, abs=0.03)  # of 120 rows and the start's 20
+    assert 1.0 - shares[0] == pytest.approx(0.125, abs=0.03)  # of 100 rows and the start's 100
     fleet.prior = population
     counts = fleet.prior._state.progress.trust.to_array()
-    assert counts[:6].sum() == pytest.approx(20.0)
+    assert counts[:6].sum() == pytest.approx(100.0)
     assert counts[6:11].tolist() == [0.0] * 5
     assert counts[11] == np.inf
     # An alarm leads a key back to the prior that it started from.
-    fleet.learn([99] * 30, np.zeros((30, D)), [0.0] * 10 + [50.0] * 20)
+    fleet.learn(np.zeros((30, D)), [0.0] * 10 + [50.0] * 20, keys=[99] * 30)
     single = fleet.prior.learn(np.zeros((30, D)), [0.0] * 10 + [50.0] * 20)
     alike(fleet.perceptron(99), single)
 
@@ -171,7 +173,7 @@ def test_a_prior_with_other_outliers_is_refused() -> None:
 )
 def test_trust_that_cannot_be_is_refused(name: str, index: tuple[int, int], value: float, tmp_path: Path) -> None:
     keys, X, y = stream({})
-    parameters, arrays = PerceptronFleet(D, outliers=0.05).learn(keys, X, y).export_state()
+    parameters, arrays = PerceptronFleet(D, outliers=0.05).learn(X, y, keys=keys).export_state()
     arrays[name][index] = value
     (tmp_path / "model").write_bytes(_encoded("PerceptronFleet", parameters, arrays))
     with pytest.raises(CheckpointError, match="trust holds numbers that are not finite, or negative"):

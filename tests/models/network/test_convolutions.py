@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from onepass import BayesianNetwork
-from onepass.beliefs.layout import Conv2D
+from onepass.layers import Conv2D
 from onepass.models.network.propagation import propagate
-from tests.beliefs.test_layout import naive
+from tests.layers.test_layout import naive
 
 NETWORKS: list[dict[str, Any]] = [
     {"n_features": (6, 5), "hidden": (Conv2D(3, 2), 4)},
@@ -29,22 +29,23 @@ def outputs_by_loops(network: BayesianNetwork, weights: list[np.ndarray], image:
         if isinstance(layer, Conv2D):
             # The activation stands between the convolution and the pooling.
             whole = np.tanh(naive(Conv2D(layer.filters, layer.kernel, layer.stride), own, values))
-            values = naive(Conv2D(layer.filters, 1, pool=layer.pool), np.eye(layer.filters, layer.filters + 1), whole)
+            alone = np.eye(layer.filters, layer.filters + 1, 1)
+            values = naive(Conv2D(layer.filters, 1, pool=layer.pool), alone, whole)
         else:
-            values = np.tanh(own @ np.append(values.ravel(), 1.0))
-    return np.asarray(weights[-1] @ np.append(values.ravel(), 1.0))
+            values = np.tanh(own @ np.append(1.0, values.ravel()))
+    return np.asarray(weights[-1] @ np.append(1.0, values.ravel()))
 
 
 @pytest.mark.parametrize("options", NETWORKS, ids=str)
 def test_signals_and_derivatives_are_those_of_the_network(options: dict[str, Any]) -> None:
     network, rng = known(options), np.random.default_rng(0)
     image = rng.normal(size=options["n_features"])
-    layout = network._structure.layout
+    layout = network._layout
     start = network.mean
     np.testing.assert_allclose(
         network.predict(image).mean, outputs_by_loops(network, layout.layers(start), image), rtol=1e-10
     )
-    signals = propagate(network._structure, network._state.belief, network.activation, image.reshape(1, -1))
+    signals = propagate(network._state.belief, network.activation, image.reshape(1, -1))
     jacobian = signals.weight_jacobian(layout)[0]
     step = 1e-6
     for weight in rng.permutation(layout.size)[:60]:
@@ -63,9 +64,10 @@ def test_variances_of_the_first_layer_are_those_of_drawn_weights(options: dict[s
     rng = np.random.default_rng(1)
     X = rng.normal(size=(40, network.n_features))
     network.learn(X, np.tanh(X[:, 0]))
-    belief, wiring = network._state.belief, network._structure.layout.wirings[0]
-    seen = wiring.see(np.append(X[0], 1.0)[None])
-    variances = network._structure.own_variances(belief)[0](seen)[0]
+    belief: Any = network._state.belief
+    wiring = network._layout.wirings[0]
+    seen = wiring.see(np.append(1.0, X[0])[None])
+    variances = belief.own_variances()[0](seen)[0]
     draws = (belief.layers[0].sample(20_000, rng)).reshape(-1, *network.weights[0].shape)
     np.testing.assert_allclose(variances, np.einsum("nfc,pc->npf", draws, seen[0]).var(axis=0), rtol=0.08)
 
@@ -128,7 +130,7 @@ def test_pools_average_what_their_positions_see() -> None:
     for source, target in ((one.mean, four._state.belief.mean), (one._state.belief.values, four._state.belief.values)):
         target[...] = source
     ours, theirs = (
-        propagate(network._structure, network._state.belief, network.activation, rows)
+        propagate(network._state.belief, network.activation, rows)
         for network, rows in ((four, pixels.repeat(4, axis=1)), (one, pixels))
     )
     np.testing.assert_allclose(ours.inputs[1], theirs.inputs[1], rtol=1e-12)

@@ -12,9 +12,9 @@ import pytest
 from scipy.linalg import block_diag
 
 import onepass
-from onepass import BayesianCommittee, BayesianNetwork
+from onepass import BayesianCommittee, BayesianNetwork, Mixture
 from onepass.activations import Moments
-from onepass.beliefs.layout import Conv2D
+from onepass.layers import Conv2D
 from onepass.models.network.priors import NetworkPrior
 from onepass.models.network.propagation import propagate
 
@@ -51,7 +51,7 @@ def test_regression_with_known_noise_is_exact(n_outputs: int, kernel: str) -> No
     """The posterior of all weights is matrix-normal: the noise is proportional to the prior's factor over outputs."""
     rng = np.random.default_rng(0)
     X, noise = rng.normal(size=(150, 5)), 0.2
-    z = np.hstack([X, np.ones((150, 1))])
+    z = np.hstack([np.ones((150, 1)), X])
     Y = z @ rng.normal(size=(6, n_outputs)) + rng.normal(0.0, np.sqrt(noise), (150, n_outputs))
     network = BayesianNetwork(5, (), n_outputs, noise=noise, covariance="kronecker", prior_scale=1.5, kernel=kernel)
     network.learn(X, Y if n_outputs > 1 else Y[:, 0])
@@ -92,7 +92,7 @@ def gated(seed: int, n: int, kernel: str = "auto") -> tuple[float, float, np.nda
     rng, noise = np.random.default_rng(seed), 0.3
     X, W = rng.normal(size=(n, 5)), rng.normal(size=(4, 6))
     gates = (rng.random((n, 4)) < 0.5) * rng.normal(size=(n, 4))
-    z = np.hstack([X, np.ones((n, 1))])
+    z = np.hstack([np.ones((n, 1)), X])
     y = (gates * (z @ W.T)).sum(axis=1) + rng.normal(0.0, np.sqrt(noise), n)
     # Standard normal weights in the first layer, and a second one that is known to add up.
     prior = NetworkPrior(0.0, 1.0, 0.0, 1.0, output_means=0.0, output_std=0.0, output_bias_std=0.0, fan_in=False)
@@ -100,7 +100,7 @@ def gated(seed: int, n: int, kernel: str = "auto") -> tuple[float, float, np.nda
     network = BayesianNetwork(
         5, (4,), activation=activation, prior=prior, noise=noise, covariance="kronecker", kernel=kernel
     )
-    network._state.belief.mean[24:28] = 1.0
+    network._state.belief.mean[25:29] = 1.0
     activation.left = iter(gates.ravel())
     network.learn(X, y)
     (outer, inner), gap = network.cov[0], W - network.weights[0]
@@ -158,10 +158,10 @@ def test_weights_of_an_idle_input_stay_at_the_prior(
 ) -> None:
     X, y = rows_with_an_idle_input(0, 600)
     network = BayesianNetwork(5, hidden, 3, observation="categorical", covariance="kronecker", kernel=kernel, **options)
-    means, variances = network.weights[0][:, 4].copy(), network.weight_variances[0][:, 4].copy()
+    means, variances = network.weights[0][:, 5].copy(), network.weight_variances[0][:, 5].copy()
     network.learn(X, np.digitize(y, [-0.5, 0.5]))
-    np.testing.assert_array_equal(network.weights[0][:, 4], means)
-    np.testing.assert_allclose(network.weight_variances[0][:, 4], variances, rtol=1e-12)
+    np.testing.assert_array_equal(network.weights[0][:, 5], means)
+    np.testing.assert_allclose(network.weight_variances[0][:, 5], variances, rtol=1e-12)
 
 
 def test_where_an_idle_input_moves_the_prediction_is_as_uncertain_as_it_is_wrong() -> None:
@@ -200,15 +200,15 @@ def test_the_first_row_of_an_idle_input_takes_the_joint_step(n_outputs: int) -> 
     prior = network._state.prior.variance.copy()
     network.learn(X, targets)
     row, target = np.array([0.3, -0.2, 0.5, 0.1, 0.7]), np.full(n_outputs, 0.4)
-    belief = network._state.belief
+    belief: Any = network._state.belief
     first, last = belief.layers
     idle = np.zeros((6, 6))
-    idle[:, 4] = prior[:36].reshape(6, 6)[:, 4]
+    idle[:, 5] = prior[:36].reshape(6, 6)[:, 5]
     product = np.kron(first.output_root @ first.output_root.T, first.input_root @ first.input_root.T)
     cov = block_diag(product + np.diag(idle.ravel()), np.kron(*last.cov))
     np.testing.assert_allclose(np.diag(cov), belief.marginal_variances(), rtol=1e-10)
-    signals = propagate(network._structure, belief, network._units, row[None])
-    jacobian = signals.weight_jacobian(network._structure.layout)[0]
+    signals = propagate(belief, network._units, row[None])
+    jacobian = signals.weight_jacobian(network._layout)[0]
     S = jacobian @ cov @ jacobian.T + 0.2 * np.eye(n_outputs)
     gap = target - signals.mean[0]
     density = -0.5 * (gap @ np.linalg.solve(S, gap) + np.linalg.slogdet(2.0 * np.pi * S)[1])
@@ -217,9 +217,9 @@ def test_the_first_row_of_an_idle_input_takes_the_joint_step(n_outputs: int) -> 
     network.learn(row, target)
     assert network.log_evidence - evidence == pytest.approx(density)
     np.testing.assert_allclose(network.mean, mean + cov @ jacobian.T @ np.linalg.solve(S, gap), rtol=1e-8, atol=1e-10)
-    joined = network._state.belief.marginal_variances()[:36].reshape(6, 6)[:, 4]
+    joined = network._state.belief.marginal_variances()[:36].reshape(6, 6)[:, 5]
     assert (joined > 0.0).all()
-    assert (joined <= idle[:, 4] * (1.0 + 1e-9)).all()
+    assert (joined <= idle[:, 5] * (1.0 + 1e-9)).all()
 
 
 @pytest.mark.parametrize("n", [1, 7, 50])
@@ -310,7 +310,7 @@ def test_an_alarm_begins_anew() -> None:
 
 @pytest.mark.parametrize("options", [NETWORKS[0], NETWORKS[2]], ids=str)
 def test_a_rate_of_drift_is_found(options: dict[str, Any]) -> None:
-    network = BayesianNetwork(**options, n_outputs=2, drift="auto")
+    network = Mixture.over_drift(BayesianNetwork, **options, n_outputs=2)
     X, y = problem(network, 400)
     y[200:] = -y[200:]
     predicted = network.predict_then_learn(X, y)

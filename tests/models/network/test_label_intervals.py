@@ -22,10 +22,10 @@ def test_with_curvature_the_covariance_of_the_outputs_is_that_of_sampled_weights
     """Exact where the units are independent and all that is unknown is what enters them."""
     network, rng = known_outgoing_weights(4, n_outputs), np.random.default_rng(0)
     X, belief = rng.normal(size=(5, 3)), network._state.belief
-    _, linear = output_moments(network._structure, belief, network._units, X)
-    curvature = curvature_covariance(network._structure, belief, network._units, X)
+    _, linear = output_moments(belief, network._units, X)
+    curvature = curvature_covariance(belief, network._units, X)
     draws = belief.sample(60_000, rng)
-    outputs = np.array([evaluate(network._structure.layout.layers(draw), network.activation, X) for draw in draws])
+    outputs = np.array([evaluate(network._layout.layers(draw), network.activation, X) for draw in draws])
     sampled = np.array([np.cov(outputs[:, i].T).reshape(n_outputs, n_outputs) for i in range(5)])
     np.testing.assert_allclose(linear + curvature, sampled, rtol=0.04, atol=0.04 * np.abs(sampled).max())
     assert (np.diagonal(curvature, axis1=1, axis2=2) > 0.05 * np.diagonal(linear, axis1=1, axis2=2)).any()
@@ -36,7 +36,7 @@ def test_an_interval_has_the_width_of_the_linear_variance_and_the_curvature() ->
     X = rng.normal(size=(80, 3))
     network = BayesianNetwork(3, (6,), observation="bernoulli").learn(X, X[:, 0] > 0.0)
     low, high = network.interval(X, level=0.9)
-    curvature = curvature_covariance(network._structure, network._state.belief, network._units, X)[:, 0, 0]
+    curvature = curvature_covariance(network._state.belief, network._units, X)[:, 0, 0]
     predicted = network.predict(X)
     half_width = ndtri(0.95) * np.sqrt(predicted.pre_var + curvature)
     np.testing.assert_allclose(low, expit(predicted.pre_mean - half_width), rtol=1e-6)

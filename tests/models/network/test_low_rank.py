@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onepass import BayesianNetwork, merge
-from onepass.beliefs import structures
+from onepass.beliefs import low_rank
+from onepass.beliefs.choice import count_numbers
 from onepass.beliefs.low_rank import LowRankGaussian
-from onepass.beliefs.structures import count_numbers
 from onepass.files import checkpoint
 from tests.models.network.test_network import HEADS, numbers, problem
 
@@ -20,14 +20,20 @@ from tests.models.network.test_network import HEADS, numbers, problem
 @pytest.fixture
 def few_directions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Such that some rows fill the belief."""
-    monkeypatch.setattr(structures, "default_rank", lambda _: 8)
+    monkeypatch.setattr(low_rank, "default_rank", lambda _: 8)
 
 
 def network(hidden: tuple[int, ...] = (6,), n_features: int = 4, **options: Any) -> BayesianNetwork:
     return BayesianNetwork(n_features, hidden, covariance="low_rank", **options)
 
 
-@pytest.mark.parametrize("head", [head for head in HEADS if head.get("noise") != "heteroscedastic"], ids=str)
+def kept(learned: BayesianNetwork) -> LowRankGaussian:
+    belief = learned._state.belief
+    assert isinstance(belief, LowRankGaussian)
+    return belief
+
+
+@pytest.mark.parametrize("head", [head for head in HEADS if head.get("observation") != "heteroscedastic"], ids=str)
 @pytest.mark.parametrize("hidden", [(), (5,), (5, 4)], ids=str)
 def test_the_first_rows_are_learned_as_with_a_full_covariance(hidden: tuple[int, ...], head: dict[str, Any]) -> None:
     X, y = problem(head, n=30)
@@ -93,7 +99,7 @@ def test_targets_that_are_not_observed_append_no_columns() -> None:
     one[:, 1:] = np.nan
     for targets, columns in ((one, 8), (none, 0)):
         learned = network(n_outputs=3, noise=0.3).learn(X, targets)
-        assert learned._state.belief.n_columns == columns
+        assert kept(learned).n_columns == columns
     full = BayesianNetwork(4, (6,), 3, covariance="full", noise=0.3).learn(X, one)
     np.testing.assert_allclose(network(n_outputs=3, noise=0.3).learn(X, one).mean, full.mean, atol=1e-9)
 
@@ -138,7 +144,7 @@ def test_a_file_that_is_no_belief_is_refused(spoil: Any, message: str | None) ->
     X, y = problem(HEADS[0], n=11)
     learned = network().learn(X, y)
     parameters, arrays = learned.export_state()
-    assert len(arrays["covariance"]) == learned.belief_size == count_numbers("low_rank", learned._structure.layout)
+    assert len(arrays["covariance"]) == learned.belief_size == count_numbers("low_rank", learned._layout)
     arrays["covariance"] = spoil(arrays["covariance"])
     if message is None:
         BayesianNetwork.from_state(parameters, arrays)
@@ -174,7 +180,7 @@ def test_draws_are_what_is_predicted() -> None:
     X, y = problem(HEADS[0], n=150)
     learned = network((6, 5)).learn(X, y)
     draws, seen = learned.sample_output(X[:10], 20_000, 0), learned.predict(X[:10])
-    known = np.sqrt(seen.pre_var * learned._state.noise.widened().scale)
+    known = np.sqrt(seen.var)
     np.testing.assert_array_less(np.abs(draws.mean(axis=0) - seen.mean) / known, 4 / np.sqrt(20_000))
     np.testing.assert_allclose(draws.std(axis=0), known, rtol=0.03)
 
@@ -206,7 +212,7 @@ def test_a_row_that_overflows_leaves_no_trace() -> None:
 def test_a_belief_that_can_not_be_compressed_is_refused() -> None:
     X, y = problem(HEADS[0])
     learned = network().learn(X[:3], y[:3])
-    learned._state.belief.precision_root[0] = 1e200  # as a file may say
+    kept(learned).precision_root[0] = 1e200  # as a file may say
     with pytest.raises(ValueError, match="overflow"):
         learned.learn(X[3:], y[3:])
 
@@ -228,7 +234,7 @@ def test_an_interrupt_before_a_compression_leaves_room_for_the_next_row(monkeypa
         patch.setattr(LowRankGaussian, "compress", interrupt)
         with pytest.raises(KeyboardInterrupt):
             learn_one_by_one(learned, X, y)
-    assert learned._state.belief.is_full
+    assert kept(learned).is_full
     n = learned.n_seen + 1  # the row was learned; only the compression is missing
     learned.learn(X[n], y[n])
     whole.learn(X[: n + 1], y[: n + 1])

@@ -7,12 +7,13 @@ import pytest
 
 from onepass import BayesianNetwork
 from onepass.likelihoods.mixtures import likely_weights
+from onepass.models.mixture import with_drift
 from onepass.paper.kalman_network import KalmanNetwork
 
 HEADS: list[dict[str, Any]] = [
     {"observation": "gaussian", "noise": 0.3, "n_outputs": 3},
     {"observation": "gaussian", "n_outputs": 3},
-    {"observation": "gaussian", "n_outputs": 2, "noise": "heteroscedastic"},
+    {"n_outputs": 2, "observation": "heteroscedastic"},
     {"observation": "bernoulli", "n_outputs": 3},
     {"observation": "bernoulli"},
     {"observation": "categorical", "n_outputs": 7},
@@ -21,14 +22,14 @@ HEADS: list[dict[str, Any]] = [
 COVARIANCES = ["full", "low_rank", "layer", "neuron", "diagonal", "kronecker", ("kronecker", "full")]
 
 
-def learned(n_features: int = 3, hidden: tuple[int, ...] = (6,), **options: Any) -> tuple[BayesianNetwork, np.ndarray]:
-    network = BayesianNetwork(n_features, hidden, **options)
+def learned(n_features: int = 3, hidden: tuple[int, ...] = (6,), **options: Any) -> tuple[Any, np.ndarray]:
+    network: Any = with_drift(BayesianNetwork, n_features, hidden, **options)
     rng = np.random.default_rng(4)
     X, k = rng.normal(size=(60, n_features)), network.n_outputs
     y: np.ndarray = rng.normal(size=(60, k)) + X[:, :1]
-    if network.observation == "bernoulli":
+    if network.observation.name == "bernoulli":
         y = (y > 0.0).astype(np.float64)
-    elif network.observation != "gaussian":
+    elif not network.observation.is_numeric:
         y = rng.integers(0, max(k, 2), (60, 1))
     return network.learn(X, y), X
 
@@ -50,10 +51,10 @@ def test_they_are_those_of_the_linearised_network(covariance: Any) -> None:
     """By the derivatives of the mean outputs in all weights, with linear units, which numbers give."""
     network, X = learned(activation="linear", covariance=covariance, n_outputs=3, noise=0.3)
     first, second = network.weights
-    z = np.append(X[0], 1.0)
-    hidden = np.append(first @ z, 1.0)
+    z = np.append(1.0, X[0])
+    hidden = np.append(1.0, first @ z)
     jacobian = np.hstack(
-        [(second[:, :-1][:, :, None] * z).reshape(3, -1), np.kron(np.eye(3), hidden)],
+        [(second[:, 1:][:, :, None] * z).reshape(3, -1), np.kron(np.eye(3), hidden)],
     )
     outputs = network.output_moments(X[0])
     np.testing.assert_allclose(outputs.cov, jacobian @ dense(network) @ jacobian.T, rtol=1e-9, atol=1e-12)
@@ -65,7 +66,9 @@ def test_they_are_those_of_the_linearised_network(covariance: Any) -> None:
 @pytest.mark.parametrize("covariance", ["full", "kronecker"])
 def test_draws_have_these_moments(covariance: str, head: dict[str, Any]) -> None:
     network, X = learned(covariance=covariance, **head)
-    draws = network._drawn(X[:2], network.sample_weights(4000, 0))  # before the response, the calibration included
+    draws = network._drawn(
+        X[:2], network.sample_weights(4000, 0), None
+    )  # before the response, the calibration included
     outputs = network.output_moments(X[:2])
     for row in range(2):
         mean, cov = draws[:, row].mean(axis=0), np.cov(draws[:, row], rowvar=False)
@@ -80,10 +83,10 @@ def test_they_are_what_predictions_are_made_from(head: dict[str, Any]) -> None:
     network, X = learned(covariance="kronecker", **head)
     outputs, prediction = network.output_moments(X), network.predict(X)
     assert outputs.cov.shape == (60, network.n_outputs, network.n_outputs)
-    if network.observation == "gaussian" and network.noise != "heteroscedastic":
+    if network.observation.is_gaussian:
         np.testing.assert_allclose(outputs.mean, prediction.mean, rtol=1e-12)
         np.testing.assert_allclose(np.diagonal(outputs.cov, axis1=1, axis2=2), prediction.var, rtol=1e-12)
-    elif network.observation == "bernoulli":
+    elif network.observation.name == "bernoulli":
         pre_mean = np.reshape(prediction.pre_mean, outputs.mean.shape)
         np.testing.assert_allclose(outputs.mean, pre_mean, rtol=1e-12)
     single = network.output_moments(X[0])
@@ -115,7 +118,7 @@ def test_single_precision_predicts_rows_that_it_has_no_numbers_for(covariance: A
 
 def test_rates_of_drift_are_mixed() -> None:
     network, X = learned(drift="auto", covariance="kronecker", n_outputs=3)
-    weights, parts = zip(*((weight, member.output_moments(X[0])) for weight, member in network.hypotheses), strict=True)
+    weights, parts = zip(*((weight, member.output_moments(X[0])) for weight, member in network.components), strict=True)
     mean = sum(weight * part.mean for weight, part in zip(weights, parts, strict=True))
     likely = zip(likely_weights(np.array(weights)), parts, strict=True)
     cov = sum(weight * (part.cov + np.outer(part.mean - mean, part.mean - mean)) for weight, part in likely)

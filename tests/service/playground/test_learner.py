@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onepass import BayesianNetwork, BayesianPerceptron
+from onepass import BayesianNetwork, BayesianPerceptron, Mixture
 from onepass.service.playground.learner import Learner, Recipe, Row
 
 ROWS: list[Row] = [(-2.0, 0.5), (-0.7, -1.0), (0.4, 0.3), (1.5, 1.2), (2.4, 0.9), (0.1, 0.2)]
@@ -39,7 +39,7 @@ def library_model(name: str) -> Any:
         "deep network": lambda: BayesianNetwork(1, (4, 4), activation="relu", noise="learn"),
         "robust": lambda: BayesianPerceptron(1, "linear", noise="learn", outliers=0.05),
         "forgetting": lambda: BayesianPerceptron(1, "linear", noise=0.04, forgetting=0.8),
-        "drifting": lambda: BayesianPerceptron(1, "linear", noise=0.04, drift="auto"),
+        "drifting": lambda: Mixture.over_drift(BayesianPerceptron, 1, "linear", noise=0.04),
     }
     return made[name]()
 

@@ -174,7 +174,7 @@ def learn_directly(own: Any, model: RowModel, request: dict[str, Any]) -> None:
         if isinstance(own, FleetEstimator):
             own.partial_fit(x, y, keys=[request["key"]])
         else:
-            own.learn([int(request["key"]) if own.has_number_keys else request["key"]], x, y)
+            own.learn(x, y, keys=[int(request["key"]) if own.has_number_keys else request["key"]])
         return
     own.partial_fit(x, y) if hasattr(own, "partial_fit") else own.learn(x, y)
     own.close_block()

@@ -159,8 +159,8 @@ def test_an_encoding_survives_its_file() -> None:
     "change",
     [
         {"kind": "magic"},
-        {"spread": 0.0},
-        {"spread": "wide"},
+        {"scale": 0.0},
+        {"scale": "wide"},
         {"centre": float("nan")},
         {"name": 3},
         {"missing": "yes"},

@@ -1,4 +1,4 @@
-"""The recipe for a new file format in CONTRIBUTING.md, taken from the page and followed to the end."""
+"""The example on the page about adding a file format, taken from there and tried out."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import onepass
 from onepass.cli.main import main
 from onepass.tables.readers import registry
 from onepass.tables.readers.registry import open_source
-from tests.helpers.markdown import code_block
+from tests.helpers.extending import run_page
 from tests.helpers.tables import read_rows, trips, write_parquet
 
 ROWS = [{name: row[name] for name in ("km", "car", "price")} for row in trips(900)]
@@ -20,7 +20,7 @@ ROWS = [{name: row[name] for name in ("km", "car", "price")} for row in trips(90
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An Arrow file of three batches, whose format is known for one test only."""
     monkeypatch.setattr(registry, "_FORMATS", list(registry._FORMATS))
-    exec(code_block("CONTRIBUTING.md", "Add a file format"), {})
+    run_page("file-format")
     table = pa.Table.from_pylist(ROWS)
     path = tmp_path / "trips.arrow"
     with pa.ipc.new_file(str(path), table.schema) as writer:

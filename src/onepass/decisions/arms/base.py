@@ -9,12 +9,13 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.decisions.policies import ArmScores
 from onepass.files.state import Arrays, Parameters
-from onepass.models.perceptron import Prediction
+from onepass.likelihoods import Likelihood, likelihood_names, named
+from onepass.models.prediction import Prediction
 
 __all__ = ["OBSERVATIONS", "Arm", "ArmModel", "ModelSettings", "as_scores"]
 
-OBSERVATIONS = {"bernoulli": "sigmoid", "gaussian": "linear", "poisson": "exp", "negative_binomial": "exp"}
-"""Kinds of rewards, with the function that turns a score into an expected reward."""
+OBSERVATIONS = likelihood_names(lambda kind: not kind.needs_network)
+"""Kinds of rewards."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,11 @@ class ModelSettings:
     drift: float | str
     dtype: str
     seed: int
+
+    @property
+    def likelihood(self) -> type[Likelihood]:
+        """How rewards come about; its ``link`` turns a score into an expected reward."""
+        return named(self.observation)
 
 
 class ArmModel(Protocol):

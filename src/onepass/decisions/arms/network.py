@@ -13,6 +13,7 @@ from onepass._typing import FloatArray
 from onepass.decisions.arms.base import Arm, ModelSettings, as_scores
 from onepass.decisions.policies import ArmScores
 from onepass.files.state import Arrays, Parameters
+from onepass.models.mixture import Mixture, with_drift
 from onepass.models.network import BayesianNetwork
 
 __all__ = ["NetworkArms", "NetworkModel"]
@@ -22,7 +23,8 @@ class NetworkModel:
     """What models that are one network have in common."""
 
     def __init__(self, settings: ModelSettings, n_inputs: Any, n_outputs: int) -> None:
-        self.network: BayesianNetwork = BayesianNetwork(
+        self.network: BayesianNetwork | Mixture = with_drift(
+            BayesianNetwork,
             n_inputs,
             settings.hidden,
             n_outputs,

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass.decisions.arms.base import OBSERVATIONS, Arm, ModelSettings, as_scores
+from onepass.decisions.arms.base import Arm, ModelSettings, as_scores
 from onepass.decisions.policies import ArmScores
 from onepass.engine.step import LearningState
-from onepass.files.state import Arrays, Parameters, as_number, as_tally, nested, sized, under
-from onepass.models.drift import check_nothing_fades
-from onepass.models.drifting import HYPOTHESES, Hypotheses
+from onepass.files.state import Arrays, Parameters, as_tally, nested, sized, under
 from onepass.models.fleet import PerceptronFleet
-from onepass.models.mixing import mixed_prediction, stacked
-from onepass.models.perceptron import BayesianPerceptron, Prediction
+from onepass.models.mixture import check_nothing_fades, mixed_prediction, stacked
+from onepass.models.perceptron import BayesianPerceptron
+from onepass.models.prediction import Prediction
+from onepass.models.weighting import HYPOTHESES, SwitchingWeights
 
 __all__ = ["SeparateArms"]
 
@@ -52,11 +52,11 @@ class _MovingFleet:
         """What is predicted of these arms, ``(n, K)``, with what they drift before the next reward is learned."""
         n, n_arms = len(contexts), len(numbers)
         rows = np.repeat(contexts, n_arms, axis=0)
-        found = self.fleet.predict(np.tile(numbers, n), rows)
+        found = self.fleet.predict(rows, keys=np.tile(numbers, n))
         if not self.rate:
             return Prediction(*(part.reshape(n, n_arms) for part in found))
         moved = np.tile(self._moved(numbers, now + 1), n)
-        start = np.repeat(self.fleet.predict(np.full(n, -1), contexts).pre_var, n_arms)  # of a key that no arm has
+        start = np.repeat(self.fleet.predict(contexts, keys=np.full(n, -1)).pre_var, n_arms)  # of a key that no arm has
         pre_var = (1.0 - moved) * found.pre_var + moved * start
         output = self._likelihood.output_moments(self.fleet.activation, found.pre_mean, pre_var)
         parts = (output.mean, output.var, found.pre_mean, pre_var, found.noise_var)
@@ -65,7 +65,7 @@ class _MovingFleet:
     def learn(self, contexts: FloatArray, numbers: FloatArray, rewards: FloatArray, now: int) -> FloatArray:
         """Learn rewards; the log density of each before it was learned."""
         if not self.rate:
-            return self.fleet.learn_and_score(numbers, contexts, rewards).log_densities
+            return self.fleet.learn_and_score(contexts, rewards, keys=numbers).log_densities
         return np.concatenate(
             [
                 self._learn_one(contexts[i : i + 1], numbers[i : i + 1], rewards[i : i + 1], now + i)
@@ -75,7 +75,7 @@ class _MovingFleet:
 
     def _learn_one(self, context: FloatArray, number: FloatArray, reward: FloatArray, now: int) -> FloatArray:
         self.fleet.drift(number, self._moved(number, now + 1))  # it also moves before this reward
-        densities = self.fleet.learn_and_score(number, context, reward).log_densities
+        densities = self.fleet.learn_and_score(context, reward, keys=number).log_densities
         self._make_room(int(number[0]))
         self.learned_at[number] = now + 1
         return densities
@@ -102,30 +102,28 @@ class SeparateArms:
         if automatic:
             check_nothing_fades(settings.forgetting)
         alone = {"drift": float(settings.drift), "forgetting": settings.forgetting} if not automatic else {}
-        activation = OBSERVATIONS[settings.observation]
         self._fleets: list[_MovingFleet] = []
         for rate in HYPOTHESES.values() if automatic else [alone]:
             fleet = PerceptronFleet(
                 settings.n_features,
-                activation,
+                settings.likelihood.link,
                 observation=settings.observation,
-                noise=settings.noise if settings.observation == "gaussian" else None,
+                noise=settings.noise if settings.likelihood.is_gaussian else None,
                 cov=settings.prior_scale**2,
                 outliers=settings.outliers,
                 forgetting=rate.get("forgetting", 1.0),
             )
-            if settings.observation == "gaussian" and settings.noise == "learn":
+            if settings.likelihood.is_gaussian and settings.noise == "learn":
                 fleet.prior = _noisy(fleet.prior)
             self._fleets.append(_MovingFleet(fleet, rate.get("drift", 0.0)))
-        self._hypotheses = Hypotheses.start(self._fleets) if automatic else None
+        self._weighting = SwitchingWeights.start() if automatic else None
         self.n_learned: int = 0
 
     @property
     def drift_(self) -> dict[float | str, float]:
         """The probability of each rate of drift now."""
-        if self._hypotheses is None:
-            return {self._fleets[0].rate: 1.0}
-        return dict(zip(HYPOTHESES, self._hypotheses.weights.tolist(), strict=True))
+        rates: dict[float | str, float] = {self._fleets[0].rate: 1.0}
+        return rates if self._weighting is None else self._weighting.drift([rates])
 
     @property
     def n_set_aside(self) -> int:
@@ -136,9 +134,10 @@ class SeparateArms:
         """What each arm's perceptron believes; of several rates of drift the moments of their mixture."""
         numbers = _numbers(arms)
         found = [fleet.predict(contexts, numbers, self.n_learned) for fleet in self._fleets]
-        prediction = (
-            found[0] if self._hypotheses is None else mixed_prediction(self._hypotheses.weights, stacked(found))
-        )
+        if self._weighting is None:
+            return as_scores(found[0], len(contexts))
+        weights = self._weighting.weights
+        prediction = mixed_prediction(weights, stacked(found), self._weighting.likely_of(weights))
         return as_scores(prediction, len(contexts))
 
     def learn(self, contexts: FloatArray, arms: Sequence[Arm], rewards: FloatArray) -> None:
@@ -148,8 +147,8 @@ class SeparateArms:
             for moving in self._fleets:
                 stack.enter_context(moving.all_or_none(numbers))
             densities = [fleet.learn(contexts, numbers, rewards, self.n_learned) for fleet in self._fleets]
-        if self._hypotheses is not None:
-            self._hypotheses.switching.learn(np.array(densities))
+        if self._weighting is not None:
+            self._weighting.switching.learn(np.array(densities))
         self.n_learned += len(rewards)
         if self.population:
             self._compare(self.n_learned - len(rewards))
@@ -179,9 +178,8 @@ class SeparateArms:
             own, numbers = moving.fleet.export_state()
             parameters["fleets"].append(own)
             arrays |= nested(str(k), {**numbers, "learned_at": moving.learned_at.copy()})
-        if self._hypotheses is not None:
-            arrays["weights"] = self._hypotheses.weights
-            parameters["log_evidence"] = self._hypotheses.switching.log_evidence
+        if self._weighting is not None:
+            arrays |= self._weighting.arrays
         return parameters, arrays
 
     def restore(self, parameters: Parameters, arrays: Arrays) -> None:
@@ -191,15 +189,12 @@ class SeparateArms:
             numbers = under(str(k), arrays)
             moving.learned_at = sized(numbers, "learned_at", numbers["learned_at"].shape[:1])
             moving.fleet = PerceptronFleet.from_state(own, numbers)
-        if self._hypotheses is not None:
-            weights = sized(arrays, "weights", (len(self._fleets),))
-            self._hypotheses = Hypotheses.of(
-                self._fleets, weights, as_number(parameters["log_evidence"], "log_evidence")
-            )
+        if self._weighting is not None:
+            self._weighting = SwitchingWeights.from_arrays(arrays)
 
 
 def _noisy(prior: BayesianPerceptron) -> BayesianPerceptron:
-    """A prior that takes numbers for noisy until several rewards have told otherwise.
+    """A prior that takes numbers for noisy until several rewards have shown otherwise.
 
     An arm whose first rewards happen to be equal, such as none bought, would be known for certain and given up.
     """

@@ -1,4 +1,4 @@
-"""Baselines: one-pass models of scikit-learn and River, at their best, evaluated as ours is: predict a row, then learn.
+"""Baselines: one-pass models of scikit-learn and River, at their best, evaluated alike: predict a row, then learn.
 
 They get the same rows, encoded and scaled. What they leave to the user, the step size above all, is chosen on the
 stream itself: see `onepass.evaluation.baselines.tuned`.
@@ -14,7 +14,7 @@ __all__ = ["Candidate", "TunedBaseline", "installed_baselines", "mlp", "sgd"]
 def installed_baselines(n_classes: int, hidden: tuple[int, ...] = ()) -> list[TunedBaseline]:
     """Baselines of all libraries that are installed, for classes, or for numbers if ``n_classes`` is 0.
 
-    Beside a model with hidden layers stands a network with as many units, too.
+    For a model with hidden layers, a network with as many units is added.
 
     Examples
     --------

@@ -75,7 +75,7 @@ class Curve:
 
 
 class PredictedStd(RowMean[Any]):
-    """Mean of the predicted standard deviations: no score, but shown over time beside the errors."""
+    """Mean of the predicted standard deviations: not a score, but shown over time next to the errors."""
 
     name, title = "std", "predicted std"
     needs_std = True

@@ -1,4 +1,4 @@
-"""Snapshots in an event store: each names the event it stands at, and a damaged one gives way to the one before."""
+"""Snapshots in an event store: each names its event, and a damaged one is replaced by the one before."""
 
 import warnings
 from collections.abc import Iterator

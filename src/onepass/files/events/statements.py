@@ -2,7 +2,7 @@
 
 __all__ = ["VERSION", "tables"]
 
-VERSION = 3  # of the tables, in every database
+VERSION = 4  # of the tables, in every database
 
 
 def tables(name: str, whole: str, real: str, text: str, data: str) -> dict[str, str]:

@@ -49,7 +49,7 @@ def wait_for(futures: list[Any], report: Callable[[int], None], before: int) -> 
 
 @contextmanager
 def progress_report(progress: Progress | bool, total: int) -> Iterator[Callable[[int], None]]:
-    """Make the function that is told the number of finished tasks: the user's, one that draws a bar, or none."""
+    """Make the function that is given the number of finished tasks: the user's, one that draws a bar, or none."""
     if callable(progress):
         tell = progress
         yield lambda done: tell(done, total)

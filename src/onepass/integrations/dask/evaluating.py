@@ -1,7 +1,6 @@
 """Test-then-train evaluation on a cluster: every row is predicted before it is learned."""
 
 import copy
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -48,7 +47,6 @@ def evaluate(
     client: Any = None,
     stages: int = 10,
     read: Read | None = None,
-    blocks: int | None = None,
 ) -> Evaluation:
     """Evaluate a model on a cluster, test-then-train: every row is predicted before it is learned.
 
@@ -67,12 +65,7 @@ def evaluate(
         As for `fit`.
     stages : int
         Number of parts that every shard is cut into.
-    blocks : int, optional
-        The old name of ``stages``, deprecated.
     """
-    if blocks is not None:
-        warnings.warn("the argument 'blocks' is now called 'stages'; pass stages=", DeprecationWarning, stacklevel=2)
-        stages = blocks
     as_count(stages, "stages")
     source = DataSource(data, target, features, read)
     with connected(client) as client:

@@ -100,5 +100,5 @@ def _learn_part(fleet: PerceptronFleet, pieces: list[Any]) -> PerceptronFleet:
     fleet = copy.deepcopy(fleet)
     for keys, X, y in pieces:
         if len(y):
-            fleet.learn(keys, X, y)
+            fleet.learn(X, y, keys=keys)
     return fleet

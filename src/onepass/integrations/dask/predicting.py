@@ -9,7 +9,7 @@ import numpy as np
 
 from onepass.integrations.dask.models import is_estimator
 from onepass.integrations.dask.shards import select_columns
-from onepass.models.perceptron import Prediction
+from onepass.models.prediction import Prediction
 
 __all__ = ["predict"]
 

@@ -56,7 +56,7 @@ def learn_shard(merging: Merging, total: Site, site: Site, shard: Shard, number:
 
 
 def count_rows(site: Site) -> int:
-    """Return the number of rows that a site stands for."""
+    """Return the number of rows that a site represents."""
     return site.rows
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.evaluation.metrics import Accuracy, ClassPredictions, Coverage95, NumberPredictions, RootMeanSquaredError
+from onepass.likelihoods import Bernoulli, Categorical, Gaussian
 
 __all__ = ["Tally"]
 
@@ -26,10 +27,10 @@ class Tally:
     @classmethod
     def of(cls, model: Any) -> "Tally":
         """Start with no rows."""
-        kind = _target_kind(model)
-        if kind in ("bernoulli", "categorical"):
+        kind = _likelihood(model)
+        if kind.is_label:
             return cls(RootMeanSquaredError(), accuracy=Accuracy())
-        return cls(RootMeanSquaredError(), coverage=Coverage95() if kind == "gaussian" else None)
+        return cls(RootMeanSquaredError(), coverage=Coverage95() if kind.is_numeric else None)
 
     def update(self, model: Any, predicted: Any, y: Any) -> None:
         """Score what the model predicted for rows before it learned them."""
@@ -46,7 +47,7 @@ class Tally:
             self.accuracy.update(ClassPredictions(index, probabilities))
             truth = np.eye(probabilities.shape[1])[index]
             numbers = NumberPredictions(truth, probabilities)
-            if _target_kind(model) == "bernoulli":  # the probability of a 1 says all
+            if not _likelihood(model).is_class:  # the probability of a 1 says all
                 numbers = NumberPredictions(truth[:, 1], probabilities[:, 1])
         self.rmse.update(numbers)
         if self.coverage is not None:
@@ -78,10 +79,9 @@ def _of_all_classes(mean: FloatArray) -> FloatArray:
     return mean if mean.ndim == 2 else np.column_stack([1.0 - mean, mean])
 
 
-def _target_kind(model: Any) -> str:
-    """What is predicted: "gaussian" numbers, "bernoulli" labels, "categorical" classes, ..."""
+def _likelihood(model: Any) -> Any:
+    """How targets come about."""
     if hasattr(model, "partial_fit"):  # an estimator
         n_classes = len(getattr(model, "classes_", ()))
-        return "gaussian" if not n_classes else "bernoulli" if n_classes == 2 else "categorical"
-    observed = model.observation
-    return observed if isinstance(observed, str) else type(observed).__name__.lower()
+        return Gaussian if not n_classes else Bernoulli if n_classes == 2 else Categorical
+    return model.observation

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from onepass.beliefs.choice import BELIEFS
 from onepass.integrations.dask.rounds import NO_ROWS
 from onepass.integrations.dask.shards import Batch, Shard, Tail
 
@@ -42,7 +43,7 @@ def start_estimator(client: Any, model: Any, shards: list[Any]) -> tuple[Any, li
     if left == n:
         raise ValueError(NO_ROWS)
     started = _started(clone(model), first, options)
-    if getattr(started, "covariance_", None) == "low_rank" and model.covariance == "auto":
+    if model.covariance == "auto" and BELIEFS[started.covariance_].compresses:
         # What shards learn with it adds up only from a prior that has learned no rows.
         started = _started(clone(model).set_params(covariance="kronecker"), first, options)
     return started, shards

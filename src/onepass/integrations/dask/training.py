@@ -106,7 +106,7 @@ def _learn_first_rows(model: TabularModel, inputs: Inputs) -> "_Reader":
     first, rows = next(((file, rows) for file, rows in batches if len(rows.y)), (None, None))
     if first is None or rows is None:
         raise StreamError("there is no row to learn")
-    if model.structure == "low_rank" and model.estimator.covariance == "auto":  # see `start_estimator`
+    if model.estimator.covariance == "auto" and model.belief_type.compresses:  # see `start_estimator`
         model.estimator.set_params(covariance="kronecker" if model.is_network else "diagonal")
     X, y = rows.X[:_FIRST_ROWS], rows.y[:_FIRST_ROWS]
     topics = {file: f"onepass-{uuid4().hex}" for file in inputs.files}

@@ -14,7 +14,7 @@ from river.utils import dataframe
 
 from onepass._typing import FloatArray
 from onepass.engine.named_rows import named_row
-from onepass.models.perceptron import Prediction
+from onepass.models.prediction import Prediction
 
 __all__ = [
     "NO_TARGET",

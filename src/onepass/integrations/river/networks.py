@@ -18,14 +18,14 @@ from river import base
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count, one_of
-from onepass.beliefs.structures import Covariance
+from onepass.beliefs.choice import Covariance
 from onepass.files.state import Arrays, Parameters, nested, under
 from onepass.integrations.river.features import NO_TARGET, Columns, as_target, as_weight, gaussian
 from onepass.integrations.river.targets import StandardizedTargets
-from onepass.likelihoods.counts import COUNT_NAMES
-from onepass.models.drift import as_drift
-from onepass.models.drifting import DriftingNetwork
+from onepass.likelihoods import likelihood_names, named
+from onepass.models.mixture import Mixture, as_drift, with_drift
 from onepass.models.network import BayesianNetwork
+from onepass.models.online import AUTO
 
 __all__ = ["MLPClassifier", "MLPRegressor", "SoftmaxClassifier"]
 
@@ -40,7 +40,7 @@ class _NamedInputs:
 
     def _start(self) -> None:
         self._columns = Columns()
-        self._network: BayesianNetwork | None = None
+        self._network: BayesianNetwork | Mixture | None = None
         self._check_options()
 
     def _options(self) -> Parameters:
@@ -81,7 +81,7 @@ class _NamedInputs:
         """Names of the features that the network has inputs for."""
         return tuple(self._columns)
 
-    def _started(self) -> BayesianNetwork:
+    def _started(self) -> BayesianNetwork | Mixture:
         return self._new_network(1) if self._network is None else self._network
 
     def _check_options(self) -> None:
@@ -91,14 +91,14 @@ class _NamedInputs:
         for units in layers:
             as_count(units, "hidden")
         small = {"hidden": (1,) * len(layers), "covariance": self.covariance}
-        BayesianNetwork(1, **{**self._options(), **self._outputs(), **small})
+        with_drift(BayesianNetwork, 1, **{**self._options(), **self._outputs(), **small})
 
-    def _new_network(self, n_features: int) -> BayesianNetwork:
+    def _new_network(self, n_features: int) -> BayesianNetwork | Mixture:
         options = {**self._options(), **self._outputs(), "covariance": self.covariance}
-        network = BayesianNetwork(n_features, **options)
+        network = BayesianNetwork(n_features, **{**options, "drift": 0.0})
         # Fixed now: the scales of the prior are not to change with the features that come.
         prior = replace(network.prior, most_inputs=min(n_features, network.prior.most_inputs))
-        return BayesianNetwork(n_features, **options, prior=prior)
+        return with_drift(BayesianNetwork, n_features, **options, prior=prior)
 
     def _grow(self, names: Mapping[Any, Any]) -> None:
         """Make room for new names, in an order that does not depend on that of the row."""
@@ -124,7 +124,7 @@ class _NamedInputs:
             self._columns, self._network = before
             raise
 
-    def _known_row(self, x: Mapping[Any, Any]) -> tuple[BayesianNetwork, FloatArray]:
+    def _known_row(self, x: Mapping[Any, Any]) -> tuple[BayesianNetwork | Mixture, FloatArray]:
         """The network, and a row without the features that it has no inputs for; before the first, one for this row."""
         columns, network = self._columns, self._network
         if network is None:
@@ -150,7 +150,7 @@ class _NamedInputs:
         """Make the model that `export_state` described; it continues to learn exactly as that one would."""
         model = cls(**{name: _from_plain(value) for name, value in parameters["arguments"].items()})
         if parameters["core"] is not None:
-            kind = DriftingNetwork if isinstance(model.drift, str) else BayesianNetwork
+            kind = Mixture if model.drift == AUTO else BayesianNetwork
             model._network = kind.from_state(parameters["core"], under("core", arrays))
         n_inputs = 0 if model._network is None else model._network.n_features
         model._columns = Columns.from_plain(parameters["feature_names"], n_inputs)
@@ -276,7 +276,7 @@ class _NetworkClassifier(_NamedInputs, base.Classifier):
         network, outputs = model._network, model._outputs()
         if len(model._places) != len(labels) or (network is None) != (not labels):
             raise ValueError("classes and outputs do not match")
-        if network is not None and any(getattr(network, name) != value for name, value in outputs.items()):
+        if network is not None and outputs != {"n_outputs": network.n_outputs, "observation": network.observation.name}:
             raise ValueError("classes and outputs do not match")
         return model
 
@@ -430,11 +430,12 @@ class MLPRegressor(StandardizedTargets, _NamedInputs, base.Regressor):
     prior_scale
         Multiplies the standard deviations of the weights before the first row.
     observation
-        `"gaussian"` for numbers; `"poisson"` or `"negative_binomial"` for counts, whose rate is the exponential of the
-        output. Negative binomial counts vary more than Poisson counts, by a dispersion that is learned.
+        `"gaussian"` for numbers, `"heteroscedastic"` where their noise depends on the features; `"poisson"` or
+        `"negative_binomial"` for counts, whose rate is the exponential of the output. Negative binomial counts
+        vary more than Poisson counts, by a dispersion that is learned.
     noise
         Variance of the targets' noise, or the dispersion of negative binomial counts; `"learn"` estimates it from the
-        rows, `"heteroscedastic"` as a function of the features.
+        rows.
     intercept_scale
         Standard deviation of the output's bias before the first row. None uses the network's prior, which is made for
         scaled targets.
@@ -486,7 +487,7 @@ class MLPRegressor(StandardizedTargets, _NamedInputs, base.Regressor):
     ) -> None:
         self.hidden = hidden
         self.activation = activation
-        self.observation: str = one_of(observation, ("gaussian", *COUNT_NAMES), "observation")
+        self.observation: str = one_of(observation, likelihood_names(lambda kind: not kind.is_label), "observation")
         self.noise = noise
         self.prior_scale = prior_scale
         self.intercept_scale = intercept_scale
@@ -496,7 +497,7 @@ class MLPRegressor(StandardizedTargets, _NamedInputs, base.Regressor):
         self.outliers = outliers
         self.seed = seed
         self._start_units(standardize)
-        if standardize and observation != "gaussian":
+        if standardize and not named(observation).is_numeric:
             raise ValueError(
                 f"standardize=True needs observation='gaussian', got {observation!r}; pass standardize=False for counts"
             )
@@ -532,7 +533,7 @@ class MLPRegressor(StandardizedTargets, _NamedInputs, base.Regressor):
         """Expected target; with ``with_dist`` a Gaussian with the mean and variance of a new target."""
         network, row = self._known_row(x)
         seen = network.predict(row)
-        if network.n_seen == 0 and self.observation == "gaussian":
+        if network.n_seen == 0 and named(self.observation).is_numeric:
             # The means that weights start with are drawn, about zero: over all draws the output is zero too.
             seen = seen._replace(mean=0.0, var=seen.var + seen.mean**2)
         seen = self._units.undo(seen)

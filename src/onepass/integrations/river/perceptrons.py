@@ -5,7 +5,7 @@ weights than there are features so far; when they are used up their number is do
 """
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from river import base
@@ -18,12 +18,10 @@ from onepass.beliefs.prior import prior_variances
 from onepass.files.state import Arrays, Parameters, nested, under
 from onepass.integrations.river.features import Columns, as_label, as_target, as_weight, gaussian
 from onepass.integrations.river.targets import StandardizedTargets
-from onepass.likelihoods import NegativeBinomial, Poisson
-from onepass.likelihoods.counts import COUNT_NAMES
-from onepass.models.drift import as_drift
-from onepass.models.drifting import DriftingPerceptron
-from onepass.models.mixing import mixed_prediction, stacked
-from onepass.models.perceptron import BayesianPerceptron, Prediction
+from onepass.likelihoods import Gaussian, NegativeBinomial, likelihood_names, named
+from onepass.models.mixture import Mixture, as_drift, mixed_prediction, stacked, with_drift
+from onepass.models.perceptron import BayesianPerceptron
+from onepass.models.prediction import Prediction
 
 __all__ = ["PerceptronClassifier", "PerceptronRegressor"]
 
@@ -31,12 +29,12 @@ __all__ = ["PerceptronClassifier", "PerceptronRegressor"]
 # Prior standard deviations of the intercept. A linear output finds targets far from zero by it. One with a kink or with
 # limits has no way back from where it is flat, and the exponential of a wide Gaussian has a mean beyond any target.
 _LINEAR, _BENT, _EXPONENTIAL = 100.0, 4.0, 1.0
+_OBSERVATIONS = likelihood_names(lambda kind: not (kind.is_label or kind.needs_network))
 
 
 class _NamedFeatures:
     """A perceptron over named features, whose number grows."""
 
-    _former_arguments: ClassVar[Parameters] = {}  # what a file means that does not name them
     prior_scale: float
     intercept_scale: float | None
     covariance: str
@@ -46,9 +44,9 @@ class _NamedFeatures:
 
     def _start(self) -> None:
         self._columns = Columns()
-        self._perceptron: BayesianPerceptron = self._new_perceptron(1)
+        self._perceptron: BayesianPerceptron | Mixture = self._new_perceptron(1)
 
-    def _new_perceptron(self, n_features: int) -> BayesianPerceptron:
+    def _new_perceptron(self, n_features: int) -> BayesianPerceptron | Mixture:
         """Make a perceptron that has learned nothing."""
         raise NotImplementedError
 
@@ -125,7 +123,7 @@ class _NamedFeatures:
 
     def _widened(self, rows: FloatArray, new_squares: Any) -> Prediction:
         """What is predicted for rows with new features, under the mixture of the perceptron's hypotheses."""
-        weights, parts = zip(*self._perceptron.hypotheses, strict=True)
+        weights, parts = zip(*self._perceptron.components, strict=True)
         predictions = []
         for part in parts:
             seen = part.predict(rows)
@@ -133,7 +131,9 @@ class _NamedFeatures:
             output = part.observation.output_moments(part.activation, np.asarray(seen.pre_mean), pre_var)
             noise_var = part.observation.noise_var(output)
             predictions.append(Prediction(output.mean, output.var, seen.pre_mean, pre_var, noise_var))
-        return mixed_prediction(np.array(weights), stacked(predictions)) if len(parts) > 1 else predictions[0]
+        if len(parts) == 1:
+            return predictions[0]
+        return mixed_prediction(np.array(weights), stacked(predictions), self._perceptron.likely_weights)
 
     def _distrust(self, x: Mapping[Any, Any], y: float) -> float:
         """Probability that the target of a row is not to be trusted; weights of new features are at their prior."""
@@ -161,7 +161,7 @@ class _NamedFeatures:
     @classmethod
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
         """Make the model that `export_state` described; it continues to learn exactly as that one would."""
-        model = cls(**{**cls._former_arguments, **parameters["arguments"]})
+        model = cls(**parameters["arguments"])
         perceptron = type(model._perceptron).from_state(parameters["core"], under("core", arrays))
         if perceptron.bias != 1:
             raise ValueError("feature names and weights do not match")
@@ -170,11 +170,12 @@ class _NamedFeatures:
         return model
 
 
-def _grown(small: BayesianPerceptron, large: BayesianPerceptron) -> BayesianPerceptron:
-    """The perceptron ``large``, so far at its prior, with all that ``small`` has learned about the first weights."""
-    if isinstance(small, DriftingPerceptron):
-        pairs = zip(small.hypotheses, large.hypotheses, strict=True)
-        return small.with_members([_grown(ours, theirs) for (_, ours), (_, theirs) in pairs])
+def _grown(small: Any, large: Any) -> Any:
+    """The model ``large``, so far at its prior, with all that ``small`` has learned about the first weights."""
+    return small.with_members([_grown_member(*pair) for pair in zip(small.members, large.members, strict=True)])
+
+
+def _grown_member(small: BayesianPerceptron, large: BayesianPerceptron) -> BayesianPerceptron:
     small_parameters, small_arrays = small.export_state()
     parameters, arrays = large.export_state()
     if "covariance" in small_arrays:  # and not its root: a prior's root is diagonal
@@ -237,9 +238,10 @@ class PerceptronClassifier(_NamedFeatures, base.MiniBatchClassifier):
         self.outliers: float = as_outliers(outliers)
         self._start()
 
-    def _new_perceptron(self, n_features: int) -> BayesianPerceptron:
+    def _new_perceptron(self, n_features: int) -> BayesianPerceptron | Mixture:
         variances = prior_variances(n_features, 1, self.prior_scale, self.intercept_scale)
-        return BayesianPerceptron(
+        return with_drift(
+            BayesianPerceptron,
             n_features,
             cov=variances,
             covariance=self.covariance,
@@ -337,10 +339,8 @@ class PerceptronRegressor(StandardizedTargets, _NamedFeatures, base.MiniBatchReg
     >>> from river import datasets, evaluate, metrics, preprocessing
     >>> model = preprocessing.StandardScaler() | PerceptronRegressor(standardize=True)
     >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
-    MAE: 0.586726
+    MAE: 0.586719
     """
-
-    _former_arguments: ClassVar[Parameters] = {"observation": "gaussian"}
 
     def __init__(
         self,
@@ -359,7 +359,7 @@ class PerceptronRegressor(StandardizedTargets, _NamedFeatures, base.MiniBatchReg
         self.intercept_scale: float | None = (
             None if intercept_scale is None else as_positive(intercept_scale, "intercept_scale")
         )
-        self.observation: str = one_of(observation, ("auto", "gaussian", *COUNT_NAMES), "observation")
+        self.observation: str = one_of(observation, ("auto", *_OBSERVATIONS), "observation")
         self.noise = noise
         self.activation = activation
         self.covariance = covariance
@@ -374,15 +374,16 @@ class PerceptronRegressor(StandardizedTargets, _NamedFeatures, base.MiniBatchReg
             )
         self._start()
 
-    def _new_perceptron(self, n_features: int) -> BayesianPerceptron:
+    def _new_perceptron(self, n_features: int) -> BayesianPerceptron | Mixture:
         observation = self._observation
         variances = prior_variances(n_features, 1, self.prior_scale, self.intercept_scale or self._usual_intercept)
-        return BayesianPerceptron(
+        return with_drift(
+            BayesianPerceptron,
             n_features,
             self.activation,
             cov=variances,
             observation=observation,
-            noise=None if observation == Poisson.name and self.noise == "learn" else self.noise,
+            noise=None if not named(observation).takes_noise and self.noise == "learn" else self.noise,
             covariance=self.covariance,
             forgetting=self.forgetting,
             drift=self.drift,
@@ -393,7 +394,7 @@ class PerceptronRegressor(StandardizedTargets, _NamedFeatures, base.MiniBatchReg
     def _observation(self) -> str:
         if self.observation != "auto":
             return self.observation
-        return NegativeBinomial.name if self._is_exponential and self.noise == "learn" else "gaussian"
+        return NegativeBinomial.name if self._is_exponential and self.noise == "learn" else Gaussian.name
 
     @property
     def _is_exponential(self) -> bool:
@@ -402,7 +403,7 @@ class PerceptronRegressor(StandardizedTargets, _NamedFeatures, base.MiniBatchReg
     @property
     def _usual_intercept(self) -> float:
         """Standard deviation that the intercept has before the first row, if the user names none."""
-        if self._observation == "gaussian" and self._is_exponential:
+        if named(self._observation).is_gaussian and self._is_exponential:
             return _EXPONENTIAL
         return _LINEAR if self._centres_targets else _BENT
 
@@ -413,7 +414,7 @@ class PerceptronRegressor(StandardizedTargets, _NamedFeatures, base.MiniBatchReg
     @property
     def _can_standardize(self) -> bool:
         scaled = [as_activation(name) for name in ("linear", "relu", "leaky_relu")]
-        return self._observation == "gaussian" and as_activation(self.activation) in scaled
+        return named(self._observation).is_gaussian and as_activation(self.activation) in scaled
 
     @property
     def weights(self) -> dict[Any, float]:

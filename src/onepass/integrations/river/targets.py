@@ -14,7 +14,7 @@ import numpy as np
 
 from onepass.files.state import Parameters
 from onepass.integrations.river.features import as_target
-from onepass.models.perceptron import Prediction
+from onepass.models.prediction import Prediction
 
 __all__ = ["StandardizedTargets", "Units"]
 

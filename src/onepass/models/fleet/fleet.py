@@ -5,7 +5,6 @@ fleet is as exact as that many perceptrons, without the memory of that many obje
 from a shared prior, which can be learned from the other keys (`PerceptronFleet.population`).
 """
 
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike
@@ -54,12 +53,13 @@ from onepass.models.fleet.records import (
 )
 from onepass.models.fleet.store import RecordStore
 from onepass.models.fleet.template import Template, fresh_state, pack, restore_prior
-from onepass.models.perceptron import BayesianPerceptron, Prediction, RowScores, row_scores
+from onepass.models.perceptron import BayesianPerceptron
+from onepass.models.prediction import Prediction, RowScores, one_or_many
 
 __all__ = ["PerceptronFleet"]
 
 _NO_RECORD = np.empty((0, RECORD_SIZE))
-_POPULATION_NOISE_WEIGHT = 10.0  # rows that the noise of a new key rests on, once the others have told of it
+_POPULATION_NOISE_WEIGHT = 10.0  # rows that the noise of a new key rests on, once the others have informed it
 _POPULATION = 20_000  # keys that a population is learned from at most
 _POPULATION_NUMBERS = 2**25  # and numbers in their covariances
 _POOL_WORK = 2**20  # multiplications of a step of expectation maximisation, or for five keys per weight
@@ -88,8 +88,8 @@ class PerceptronFleet:
     --------
     >>> from onepass import PerceptronFleet
     >>> fleet = PerceptronFleet(1, "linear", noise=0.1)
-    >>> fleet = fleet.learn(["ann", "bob", "ann"], [[1.0], [1.0], [2.0]], [1.0, -1.0, 2.0])
-    >>> fleet.predict(["ann", "bob", "new"], [[3.0], [3.0], [3.0]]).mean.round(1)
+    >>> fleet = fleet.learn([[1.0], [1.0], [2.0]], [1.0, -1.0, 2.0], keys=["ann", "bob", "ann"])
+    >>> fleet.predict([[3.0], [3.0], [3.0]], keys=["ann", "bob", "new"]).mean.round(1)
     array([ 2.8, -1.9,  0. ])
     >>> len(fleet), "bob" in fleet, fleet.perceptron("ann").n_seen
     (2, True, 2)
@@ -196,7 +196,7 @@ class PerceptronFleet:
         Examples
         --------
         >>> from onepass import PerceptronFleet
-        >>> fleet = PerceptronFleet(1, "linear", noise=0.1).learn(["ann"], [[1.0]], [1.0])
+        >>> fleet = PerceptronFleet(1, "linear", noise=0.1).learn([[1.0]], [1.0], keys=["ann"])
         >>> fleet.belief("ann")[0].round(2), fleet.belief("new")[0]
         (array([0.48, 0.48]), array([0., 0.]))
         """
@@ -257,7 +257,7 @@ class PerceptronFleet:
         >>> weights = rng.normal([5.0, -3.0], 0.5, size=(200, 2))
         >>> keys, X = rng.integers(200, size=4000), rng.normal(size=(4000, 2))
         >>> y = (X * weights[keys]).sum(axis=1) + rng.normal(size=4000)
-        >>> fleet = PerceptronFleet(2, "linear", bias=False, noise=1.0, cov=100.0).learn(keys, X, y)
+        >>> fleet = PerceptronFleet(2, "linear", bias=False, noise=1.0, cov=100.0).learn(X, y, keys=keys)
         >>> fleet.prior = fleet.population()
         >>> fleet.prior.mean.round(1), np.sqrt(np.diag(fleet.prior.cov)).round(1)
         (array([ 5., -3.]), array([0.5, 0.5]))
@@ -289,7 +289,7 @@ class PerceptronFleet:
         >>> weights = rng.normal([5.0, -3.0], 0.5, size=(200, 2))
         >>> keys, X = rng.integers(200, size=1000), rng.normal(size=(1000, 2))
         >>> y = (X * weights[keys]).sum(axis=1) + rng.normal(size=1000)
-        >>> fleet = PerceptronFleet(2, "linear", bias=False, noise=1.0, cov=100.0).learn(keys, X, y)
+        >>> fleet = PerceptronFleet(2, "linear", bias=False, noise=1.0, cov=100.0).learn(X, y, keys=keys)
         >>> fleet.pool().prior.mean.round(1)
         array([ 5., -3.])
         """
@@ -335,62 +335,63 @@ class PerceptronFleet:
         return record
 
     def _pooled_trust(self, records: FloatArray) -> Trust:
-        """The trust of a new key, by the shares of all rows of these; it counts as much as before any row."""
+        """The trust of a new key, by the shares of all rows of these; it has the weight of one before any row."""
         counts = trusts_of(records, self._template.size)[:, :TRUST_WAYS].sum(axis=0)
-        start = Trust.start(self._template.outliers).to_array()[:TRUST_WAYS]
+        firm = self._rule.likelihood.continuous
+        start = Trust.start(self._template.outliers, firm).to_array()[:TRUST_WAYS]
         return Trust.after(counts / counts.sum() * start.sum())
 
     # Learning and predicting.
 
-    def learn(self, keys: Any, X: Any, y: ArrayLike) -> Self:
+    def learn(self, X: Any, y: ArrayLike, *, keys: Any) -> Self:
         """Learn rows in the order given, each by the perceptron of its key: all of them or, after an error, none.
 
         Parameters
         ----------
-        keys : (n,) integers or strings, or one
         X : (n, d) array, or one row (d,)
         y : (n,) targets, or one
+        keys : (n,) integers or strings, or one
         """
-        self._learn(keys, X, y, recording=False)
+        self._learn(X, y, keys, recording=False)
         return self
 
-    def predict(self, keys: Any, X: Any, *, rows_ahead: RowsAhead = 1) -> Prediction:
+    def predict(self, X: Any, *, keys: Any, rows_ahead: RowsAhead = 1) -> Prediction:
         """Predict rows, each by the perceptron of its key; unknown keys are predicted by the prior.
 
         ``rows_ahead`` counts the rows of each key: 1 for its next row, see `BayesianPerceptron.predict`.
         """
         rows, single = as_rows(X, self.n_features)
-        return self._prediction(self._projected(keys, rows, rows_ahead), single)
+        return self._prediction(self._projected(rows, keys, rows_ahead), single)
 
-    def _projected(self, keys: Any, rows: FloatArray, rows_ahead: RowsAhead) -> FloatArray:
+    def _projected(self, rows: FloatArray, keys: Any, rows_ahead: RowsAhead) -> FloatArray:
         """Mean and variance of the pre-activation, the noise and what it rests on, ``(n, 4)``."""
         slots, records = self._store.find(as_keys(keys, len(rows)))
         return project_fleet(rows, slots, _each_row(rows_ahead, rows), self._rule, records, self._priors[-1])
 
-    def interval(self, keys: Any, X: Any, level: float = 0.95, *, rows_ahead: RowsAhead = 1) -> tuple[Any, Any]:
+    def interval(self, X: Any, level: float = 0.95, *, keys: Any, rows_ahead: RowsAhead = 1) -> tuple[Any, Any]:
         """Limits that contain a new target with probability ``level``: see `BayesianPerceptron.interval`.
 
         Examples
         --------
         >>> from onepass import PerceptronFleet
-        >>> fleet = PerceptronFleet(1, "linear", noise=0.1).learn(["ann"], [[1.0]], [1.0])
-        >>> low, high = fleet.interval(["ann", "new"], [[1.0], [1.0]])
+        >>> fleet = PerceptronFleet(1, "linear", noise=0.1).learn([[1.0]], [1.0], keys=["ann"])
+        >>> low, high = fleet.interval([[1.0], [1.0]], keys=["ann", "new"])
         >>> low.round(1), high.round(1)
         (array([ 0.1, -2.8]), array([1.8, 2.8]))
         """
         as_share(level, "level", open_above=True)
         rows, single = as_rows(X, self.n_features)
-        pre_mean, pre_var, noise, weight = self._projected(keys, rows, rows_ahead)[:, :4].T.copy()
+        pre_mean, pre_var, noise, weight = self._projected(rows, keys, rows_ahead)[:, :4].T.copy()
         limits = np.empty((2, len(rows)))
         for own_weight in np.unique(weight):  # a learned noise is as uncertain as the rows that it rests on are few
             own = weight == own_weight
             likelihood = self._likelihood.with_noise(noise[own], 2.0 / own_weight if own_weight > 0.0 else 0.0)
             for limit, side in zip(limits, (-1.0, 1.0), strict=True):
                 limit[own] = likelihood.quantile(self.activation, pre_mean[own], pre_var[own], 0.5 + side * level / 2)
-        low, high = (float(limit[0]) if single else limit for limit in limits)
+        low, high = (one_or_many(limit, single) for limit in limits)
         return low, high
 
-    def outlier_probability(self, keys: Any, X: Any, y: ArrayLike, *, rows_ahead: RowsAhead = 1) -> Any:
+    def outlier_probability(self, X: Any, y: ArrayLike, *, keys: Any, rows_ahead: RowsAhead = 1) -> Any:
         """Probability that each target can't be trusted, before its key learns it; 0 with ``outliers=0``.
 
         For labels it is the probability that the label is wrong. For an unknown key the prior is used.
@@ -399,8 +400,8 @@ class PerceptronFleet:
         --------
         >>> from onepass import PerceptronFleet
         >>> fleet = PerceptronFleet(1, "linear", noise=0.1, outliers=0.05)
-        >>> fleet = fleet.learn(["ann"] * 20, [[1.0], [2.0]] * 10, [1.0, 2.0] * 10)
-        >>> fleet.outlier_probability(["ann", "ann"], [[1.0], [1.0]], [1.1, 40.0]).round(2)
+        >>> fleet = fleet.learn([[1.0], [2.0]] * 10, [1.0, 2.0] * 10, keys=["ann"] * 20)
+        >>> fleet.outlier_probability([[1.0], [1.0]], [1.1, 40.0], keys=["ann", "ann"]).round(2)
         array([0.01, 1.  ])
         """
         rows, single = as_rows(X, self.n_features)
@@ -409,26 +410,26 @@ class PerceptronFleet:
         slots, records = self._store.find(as_keys(keys, len(rows)))
         ahead = _each_row(rows_ahead, rows)
         found = distrust_fleet(rows, targets, slots, ahead, self._rule, records, self._priors[-1])
-        return float(found[0]) if single else found
+        return one_or_many(found, single)
 
-    def predict_then_learn(self, keys: Any, X: Any, y: ArrayLike, *, return_outlier_probability: bool = False) -> Any:
+    def predict_then_learn(self, X: Any, y: ArrayLike, *, keys: Any, return_outlier_probability: bool = False) -> Any:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone.
 
         Returns the `Prediction` or, with ``return_outlier_probability``, a pair: the prediction, and for each row the
         probability that its target can't be trusted, ``(n,)``.
         """
-        record, single = self._learn(keys, X, y, recording=True)
+        record, single = self._learn(X, y, keys, recording=True)
         prediction = self._prediction(record, single)
         return (prediction, record[:, 4].copy()) if return_outlier_probability else prediction
 
-    def predict_score_learn(self, keys: Any, X: Any, y: ArrayLike) -> tuple[Prediction, RowScores]:
+    def predict_score_learn(self, X: Any, y: ArrayLike, *, keys: Any) -> tuple[Prediction, RowScores]:
         """Predict every row just before learning it; returns the predictions and how well they scored."""
-        record, single = self._learn(keys, X, y, recording=True)
-        return self._prediction(record, single), row_scores(record)
+        record, single = self._learn(X, y, keys, recording=True)
+        return self._prediction(record, single), RowScores.of(record)
 
-    def learn_and_score(self, keys: Any, X: Any, y: ArrayLike) -> RowScores:
+    def learn_and_score(self, X: Any, y: ArrayLike, *, keys: Any) -> RowScores:
         """Learn as `learn` does, and return how well each row was predicted before it was learned."""
-        return row_scores(self._learn(keys, X, y, recording=True)[0])
+        return RowScores.of(self._learn(X, y, keys, recording=True)[0])
 
     def drift(self, keys: Any, share: ArrayLike) -> Self:
         """Make keys less certain: a key's covariance ``C`` becomes ``(1 - share) C + share C_0``.
@@ -444,9 +445,9 @@ class PerceptronFleet:
         Examples
         --------
         >>> from onepass import PerceptronFleet
-        >>> fleet = PerceptronFleet(1, "linear", noise=0.1).learn(["ann", "bob"], [[1.0], [1.0]], [1.0, -1.0])
-        >>> before = fleet.predict(["ann", "bob"], [[1.0], [1.0]]).var
-        >>> after = fleet.drift(["ann"], 0.5).predict(["ann", "bob"], [[1.0], [1.0]]).var
+        >>> fleet = PerceptronFleet(1, "linear", noise=0.1).learn([[1.0], [1.0]], [1.0, -1.0], keys=["ann", "bob"])
+        >>> before = fleet.predict([[1.0], [1.0]], keys=["ann", "bob"]).var
+        >>> after = fleet.drift(["ann"], 0.5).predict([[1.0], [1.0]], keys=["ann", "bob"]).var
         >>> before.round(3), after.round(3)
         (array([0.095, 0.095]), array([1.048, 0.095]))
         """
@@ -483,7 +484,7 @@ class PerceptronFleet:
             self._clock, self._n_set_aside = clock, n_set_aside
             raise
 
-    def _learn(self, keys: Any, X: Any, y: ArrayLike, *, recording: bool) -> tuple[FloatArray, bool]:
+    def _learn(self, X: Any, y: ArrayLike, keys: Any, *, recording: bool) -> tuple[FloatArray, bool]:
         rows, single = as_rows(X, self.n_features)
         targets = as_targets(y, len(rows), single)
         self._likelihood.check(targets)
@@ -518,7 +519,7 @@ class PerceptronFleet:
         pre_mean, pre_var, noise = projected[:, :3].T.copy()
         output = self._likelihood.output_moments(self.activation, pre_mean, pre_var)
         columns = (output.mean, output.var, pre_mean, pre_var, self._likelihood.with_noise(noise).noise_var(output))
-        return Prediction(*(float(column[0]) if single else column for column in columns))
+        return Prediction.of(columns, single)
 
     # Files, copies, and fleets that are divided and joined.
 
@@ -603,11 +604,6 @@ class PerceptronFleet:
                 self._put(take_keys(keys, places), records[places])
         self._clock = max([self._clock, *(other._clock for other in fleets)])
         return self
-
-    def absorb(self, others: Iterable["PerceptronFleet"]) -> Self:
-        """Add the keys of other fleets; the old name of `join`."""
-        warnings.warn("PerceptronFleet.absorb is now called join; call join", DeprecationWarning, stacklevel=2)
-        return self.join(others)
 
     def _put(self, keys: Keys, records: FloatArray) -> None:
         """Add keys with these records."""

@@ -77,9 +77,9 @@ def widened(cov: FloatArray, start: FloatArray, n_keys: int) -> FloatArray:
 
 
 def rebased(records: FloatArray, priors: FloatArray, prior: FloatArray, size: int) -> FloatArray:
-    """Records as they would be if their keys had started from another prior; what rows told of each stays.
+    """Records as they would be if their keys had started from another prior; what the rows said of each stays.
 
-    Exact for linear perceptrons with a known noise. That may become another: what rows told then counts
+    Exact for linear perceptrons with a known noise. That may become another: what the rows said then counts
     accordingly. A learned noise stays.
 
     Parameters
@@ -98,10 +98,10 @@ def rebased(records: FloatArray, priors: FloatArray, prior: FloatArray, size: in
     # What is below 0, by rounding or where a likelihood has several modes, tells nothing.
     values, vectors = np.linalg.eigh(precisions)
     values = np.maximum(values, 0.0)
-    told = np.einsum("nij,ni->nj", vectors, precision_means) * (values > 0.0)
+    known = np.einsum("nij,ni->nj", vectors, precision_means) * (values > 0.0)
     factors = np.linalg.cholesky(np.einsum("nik,nk,njk->nij", vectors, values, vectors) + base)
     roots = np.linalg.inv(factors)
-    means = np.einsum("nij,nj->ni", vectors, told) + base_mean
+    means = np.einsum("nij,nj->ni", vectors, known) + base_mean
     means = np.einsum("nji,njk,nk->ni", roots, roots, means, optimize=True)
     found = records.copy()
     found[:, AT_PRIOR] = prior[AT_PRIOR]

@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 
-# The running quantities that the head has, and where they stand there.
+# The running quantities in the head, and their positions.
 _RUNNING = [NOISE, NOISE_WEIGHT, LOG_EVIDENCE, N_SEEN, LARGEST]
 _IN_HEAD = [AT_NOISE, AT_NOISE_WEIGHT, AT_EVIDENCE, AT_SEEN, AT_LARGEST]
 

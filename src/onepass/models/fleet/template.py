@@ -81,7 +81,7 @@ class Template:
         for name in _SHARED_SETTINGS:
             if settings[name] != self.settings[name]:
                 raise ValueError(f"prior has {name}={settings[name]!r} where the fleet has {self.settings[name]!r}")
-        if settings["belief"]["form"] != "full" or prior.mean.dtype != np.float64:
+        if not prior._state.belief.keeps_correlations or prior.mean.dtype != np.float64:
             raise ValueError("prior must be a perceptron with covariance='full' and dtype='float64'")
         noise, weight, window = arrays["running"][[NOISE, NOISE_WEIGHT, NOISE_WINDOW]].tolist()
         own_noise, own_weight = current[[AT_NOISE, AT_NOISE_WEIGHT]].tolist()
@@ -126,4 +126,4 @@ def restore_prior(settings: Parameters, arrays: Arrays, record: FloatArray, size
         "process_noise": np.zeros(size),
         **_prior_arrays(record, size),
     }
-    return BayesianPerceptron.from_state({**settings, "belief": {"form": "full", "fragile": False}}, numbers)
+    return BayesianPerceptron.from_state({**settings, "belief": {"form": "full", "needs_square_root": False}}, numbers)

@@ -1,7 +1,7 @@
 """A pass of learning: how rows, one at a time or several as one step, update the belief about a network's weights.
 
 `propagation` turns a row and the belief into the mean of the outputs and their expected derivative in every weight;
-`onepass.likelihoods.outputs` turns that and the target into one rank-K step; the belief takes it. `Learner._learn_row`
+`onepass.likelihoods` turns that and the target into one rank-K step; the belief takes it. `Learner._learn_row`
 combines the three: the readable reference for the kernels of `onepass.engine`.
 """
 
@@ -17,15 +17,23 @@ from onepass._typing import FloatArray
 from onepass.activations import Activation, compiled_activation
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import Forgetting
-from onepass.beliefs.structures import Structure
+from onepass.beliefs.network import NetworkBelief
 from onepass.engine.network_layers import OpenBlock
 from onepass.engine.network_records import NetworkRule, TrainingPass
-from onepass.engine.outliers import jump_probability
+from onepass.engine.outliers import Trust, jump_probability
 from onepass.engine.threads import threads_for
-from onepass.engine.vector_matches import SCALE_CLIP, NoiseState, site_removal
-from onepass.likelihoods.outputs import OutputLikelihood, OutputMatch
+from onepass.engine.vector_matches import (
+    SCALE_CLIP,
+    NoiseState,
+    OutputMatch,
+    OutputRecord,
+    VectorLikelihood,
+    site_removal,
+)
+from onepass.layers.layout import Layout
+from onepass.likelihoods.calibration import excess_var
 from onepass.models.network.propagation import Signals, propagate
-from onepass.models.perceptron import RowScores
+from onepass.models.prediction import RowScores
 
 __all__ = ["Learner", "Pass", "State", "output_variances"]
 
@@ -49,13 +57,12 @@ class _Site(NamedTuple):
 class State:
     """All that learning changes.
 
-    Rows that come one per call may wait in an open block, where the structure of the covariance has one. Whoever asks
-    for the `belief` gets it with all rows learned: the block is closed before. So what is learned later may differ by
-    rounding from what it would have been had nobody asked.
+    Rows that come one per call may wait in an open block, where the form of the covariance has one. Reading
+    `belief` closes the block first, so it has all rows learned; later rows may then differ by rounding.
     """
 
     def __init__(
-        self, belief: Any, noise: NoiseState, prior: DiagonalGaussian, evidence: float = 0.0, seen: int = 0
+        self, belief: NetworkBelief, noise: NoiseState, prior: DiagonalGaussian, evidence: float = 0.0, seen: int = 0
     ) -> None:
         self._belief = belief
         self.prior = prior  # what is forgotten towards; replaced, never changed
@@ -65,17 +72,22 @@ class State:
         self.seen: int = seen
 
     @property
-    def belief(self) -> Any:
+    def belief(self) -> NetworkBelief:
         """The belief about the weights."""
         if self._block is not None:
             with threads_for(0):
                 self._block.close()
         return self._belief
 
-    def open_block(self, structure: Structure) -> OpenBlock | None:
-        """The block for single rows, if the structure has one."""
+    @property
+    def trust(self) -> Trust:
+        """The trust in targets."""
+        return self.noise.trust
+
+    def open_block(self) -> OpenBlock | None:
+        """The block for single rows, if the belief has one."""
         if self._block is None:
-            self._block = structure.open_block(self._belief)
+            self._block = self._belief.open_block()
         return self._block
 
     def copy(self) -> "State":
@@ -98,7 +110,7 @@ class Pass:
     sites: Any  # refine="ep": what each row contributed, which is removed before the row is learned again; else None
     densities: FloatArray  # (n,)
     trust: FloatArray  # how far each row was distrusted, and the log odds of a jump after it, (2, n)
-    record: FloatArray | None = None  # what rows were predicted from, (n, 6, K)
+    record: FloatArray | None = None  # what rows were predicted from, (n, 7, K): see `OutputRecord`
     is_scaled: bool = False  # whether the densities are those with the predictive scale
     weights: FloatArray | None = None  # of the rows, (n,), above 0
 
@@ -128,22 +140,24 @@ class Pass:
 
     @property
     def scores(self) -> RowScores:
-        """How well the rows were predicted, by the predictive scale of each moment."""
+        """How well the rows were predicted, as a mixture sees it, by the calibration of each moment."""
         outliers = self.trust[0]
         seen = RowScores(self.densities, outliers, jump_probability(self.trust[1]), gains=self.gains)
         if self.record is None:
             return seen
-        mean, var, noise, scale = self.record.swapaxes(0, 1)[:4]
+        mean, var, noise, scale, _, _, usual_var = OutputRecord.of(self.record)
+        total = scale * (var + noise) + excess_var(var, scale, usual_var, alone=False)
         observed = ~np.isnan(self.targets)
         with np.errstate(over="ignore"):  # a target may be beyond all bounds, and not trusted
-            ratios = np.minimum((self.targets - mean) ** 2 / (scale * (var + noise)), SCALE_CLIP)
+            ratios = np.minimum((self.targets - mean) ** 2 / total, SCALE_CLIP)
         densities = self.densities
         if not self.is_scaled:
-            # What the scale changes in the log density of a Gaussian; clipped as in the scale, for one wild row.
-            densities = densities + 0.5 * ((scale - 1.0) * ratios - np.log(scale)).sum(axis=1, where=observed)
+            # What calibration changes in the log density of a Gaussian; clipped as in the scale, for one wild row.
+            wider = total / (var + noise)
+            densities = densities + 0.5 * ((wider - 1.0) * ratios - np.log(wider)).sum(axis=1, where=observed)
         # A row that is not trusted, or not observed, says nothing about the noise.
         trusted = (outliers[:, None] < 0.5) & observed
-        shares = np.where(trusted, noise / (var + noise), _NO_SHARE)
+        shares = np.where(trusted, scale * noise / total, _NO_SHARE)
         return seen._replace(log_densities=densities, ratios=np.where(trusted, ratios, 1.0), noise_shares=shares)
 
     @property
@@ -166,25 +180,26 @@ def _without_widening(match: OutputMatch, cov: FloatArray) -> OutputMatch:
     return match._replace(information=information, precision=precision, shift=shift)
 
 
-def output_variances(structure: Structure, prior: DiagonalGaussian) -> Any:
+def output_variances(layout: Layout, prior: DiagonalGaussian) -> Any:
     """Prior variances of the weights of each output, ``(K, n + 1)``, to be changed in place."""
-    return structure.layout.layers(prior.variance)[-1]
+    return layout.layers(prior.variance)[-1]
 
 
 @dataclass(frozen=True)
 class Learner:
     """The settings of a network's learning, which do not change while it learns."""
 
-    structure: Structure
-    likelihood: OutputLikelihood
+    layout: Layout
+    outputs: VectorLikelihood
     activation: Activation
     forgetting: Forgetting
-    drift: float
+    drift: float  # share by which the weights move before each row
+    drifting: Forgetting  # when they move, if that is done for many rows at once, and by how much
     compiled: bool  # or by the readable steps below
 
     def run(self, state: State, work: Pass) -> int:
         """Learn a pass into the state, in place; return the number of rows learned."""
-        block = state.open_block(self.structure) if self.compiled and work.is_new and len(work.order) == 1 else None
+        block = state.open_block() if self.compiled and work.is_new and len(work.order) == 1 else None
         n_rows = len(work.order)
         before = state.seen + max(work.number - 1, 0) * n_rows  # the first pass is among those seen when others follow
         for start, stop in self._segments(state, before, n_rows, work.batch):
@@ -199,7 +214,8 @@ class Learner:
                         more = block.learn(work.part(learned, stop), self._rule_of(state), state.noise)
                 else:
                     how = (self._rule_of(state), work.part(learned, stop), work.batch, work.sites)
-                    more = self.structure.learn(state.belief, state.noise, *how)
+                    more = state.belief.learn_pass(state.noise, *how)
+                self.outputs.raise_pending()
                 learned += more
                 if more == 0 or (learned < stop and not state.noise.trust.is_alarmed()):
                     return learned
@@ -207,16 +223,16 @@ class Learner:
 
     def ahead(self, state: State, rows: int) -> State:
         """The state in which a row so many ahead is predicted: the same, or a copy if something changes before it."""
-        due = self.forgetting.steps(state.seen, rows) or self._drifting.steps(state.seen, rows)
-        if not rows or not (due or self._row_drift or state.noise.trust.is_alarmed()):
+        due = self.forgetting.steps(state.seen, rows) or self.drifting.steps(state.seen, rows)
+        if not rows or not (due or self.drift or state.noise.trust.is_alarmed()):
             return state
         later = state.copy()
         for start, stop in self._segments(later, later.seen, rows, 1):
             if start == 0:  # as in `run`: after what fades before the next row
                 self._answer_alarm(later)
-            if self._row_drift:
+            if self.drift:
                 with self._many_numbers():
-                    later.belief.drift(1.0 - (1.0 - self._row_drift) ** (stop - start), later.prior)
+                    later.belief.drift(1.0 - (1.0 - self.drift) ** (stop - start), later.prior)
         return later
 
     def _segments(self, state: State, before: int, n_rows: int, batch: int) -> Iterator[tuple[int, int]]:
@@ -225,28 +241,17 @@ class Learner:
             if faded.steps:
                 with self._many_numbers():
                     state.belief.forget(self.forgetting.keep**faded.steps, state.prior)
-            for moved in self._drifting.segments(before + faded.start, faded.stop - faded.start, batch):
+            for moved in self.drifting.segments(before + faded.start, faded.stop - faded.start, batch):
                 if moved.steps:
                     with self._many_numbers():
-                        state.belief.drift(1.0 - self._drifting.keep**moved.steps, state.prior)
+                        state.belief.drift(1.0 - self.drifting.keep**moved.steps, state.prior)
                 yield faded.start + moved.start, faded.start + moved.stop
 
     @contextmanager
     def _many_numbers(self) -> Iterator[None]:
         """For steps that touch all numbers; what is not finite is found by the check of what was learned."""
-        with threads_for(self.structure.layout.size), np.errstate(over="ignore", invalid="ignore"):
+        with threads_for(self.layout.size), np.errstate(over="ignore", invalid="ignore"):
             yield
-
-    @cached_property
-    def _drifting(self) -> Forgetting:
-        """When the weights move, if that is done in steps, and by how much."""
-        share = 1.0 - self.drift if self.structure.drifts_in_steps else 1.0
-        return Forgetting(share, self.structure.widest)
-
-    @property
-    def _row_drift(self) -> float:
-        """The share by which the weights move before each row, if it is done row by row."""
-        return 0.0 if self.structure.drifts_in_steps else self.drift
 
     def _answer_alarm(self, state: State) -> None:
         """Return to the prior's covariance if too many rows in a row were distrusted: the truth has jumped.
@@ -259,7 +264,7 @@ class Learner:
             return
         if trust.starts_over():
             state.prior = state.prior.copy()
-            outputs = output_variances(self.structure, state.prior)[: self.likelihood.n_outputs]
+            outputs = output_variances(self.layout, state.prior)[: self.outputs.n_outputs]
             outputs *= max(trust.far_square / float(outputs.sum(axis=1).mean()), 1.0)
             state.belief.mean[...] = state.prior.mean
         state.belief.drift(1.0, state.prior)
@@ -267,8 +272,8 @@ class Learner:
 
     def changes_first(self, state: State) -> bool:
         """Whether the belief changes before the next row is looked at."""
-        due = self.forgetting.is_due(state.seen) or self._drifting.is_due(state.seen)
-        return due or self._row_drift > 0.0 or state.noise.trust.is_alarmed()
+        due = self.forgetting.is_due(state.seen) or self.drifting.is_due(state.seen)
+        return due or self.drift > 0.0 or state.noise.trust.is_alarmed()
 
     def look(self, state: State, row: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Means ``(K,)`` and covariance ``(K, K)`` of the outputs of a row ``(d,)``, by compiled code if there is any.
@@ -277,9 +282,9 @@ class Learner:
         """
         if not self.compiled:
             return None
-        block = state.open_block(self.structure)
+        block = state.open_block()
         if block is None:
-            return self.structure.look(state.belief, self._rule_of(state), row)
+            return state.belief.look(self._rule_of(state), row)
         with threads_for(0):
             return block.look(row, self._rule_of(state))
 
@@ -287,8 +292,8 @@ class Learner:
         with np.errstate(over="ignore", invalid="ignore"):  # answered by the check of what was learned
             for first in range(start, stop, work.batch):
                 taken = work.order[first : min(first + work.batch, stop)]
-                if self._row_drift:
-                    state.belief.drift(1.0 - (1.0 - self._row_drift) ** len(taken), state.prior)
+                if self.drift:
+                    state.belief.drift(1.0 - (1.0 - self.drift) ** len(taken), state.prior)
                 if work.batch == 1:
                     self._learn_row(state, work, taken[0])
                 else:
@@ -300,8 +305,8 @@ class Learner:
     def _rule_of(self, state: State) -> NetworkRule:
         """The rule of the kernels, which is made again only where the prior has changed."""
         if self._rules.get("prior") is not state.prior:
-            activation, likelihood = compiled_activation(self.activation), self.likelihood.compiled
-            rule = NetworkRule(activation, likelihood, self._row_drift, state.prior.variance)
+            activation = compiled_activation(self.activation)
+            rule = NetworkRule(activation, self.outputs, self.drift, state.prior.variance)
             self._rules.update(prior=state.prior, rule=rule)
         return self._rules["rule"]  # type: ignore[no-any-return]
 
@@ -312,27 +317,27 @@ class Learner:
     def _learn_row(self, state: State, work: Pass, i: int) -> None:
         belief, noise, target = state.belief, state.noise, work.targets[i]
         noise.row_weight = 1.0 if work.weights is None else float(work.weights[i])
-        signals = propagate(self.structure, belief, self.activation, work.rows[i : i + 1])
-        jacobian = signals.weight_jacobian(self.structure.layout)[0]
+        signals = propagate(belief, self.activation, work.rows[i : i + 1])
+        jacobian = signals.weight_jacobian(self.layout)[0]
         mean = signals.mean[0]
         if work.sites is not None and work.number:
             # Linearised where the belief is with the row, then seen from where it is without it.
             offset, site = mean - jacobian @ belief.mean, work.sites[i]
-            old = site.signals.weight_jacobian(self.structure.layout)[0]
+            old = site.signals.weight_jacobian(self.layout)[0]
             old_gain, old_cov = belief.project_outputs(old)
             removal = site_removal(old_cov, site.precision, site.h, old @ belief.mean)
             if removal is None:
                 cov = belief.project_outputs(jacobian)[1]
-                kept = self.likelihood.moment_match(mean, cov, target, noise)
+                kept = self.outputs.moment_match(mean, cov, target, noise)
                 self._write_down(state, work, i, mean, cov, kept.log_density)
                 return
             belief.step(old_gain, old, *removal)
             mean = offset + jacobian @ belief.mean
         gain, cov = belief.project_outputs(jacobian)
-        match = self.likelihood.moment_match(mean, cov, target, noise)
+        match = self.outputs.moment_match(mean, cov, target, noise)
         self._write_down(state, work, i, mean, cov, match.log_density)
         if work.sites is not None:
-            if noise.trust.active or self.likelihood.compiled.may_widen:
+            if noise.trust.active or self.outputs.may_widen:
                 match = _without_widening(match, cov)
             h = match.precision @ jacobian @ belief.mean + match.shift
             work.sites[i] = _Site(signals, match.precision, h)
@@ -345,8 +350,8 @@ class Learner:
         Among their outputs the rows are still matched one after the other, so that with derivatives that don't depend
         on the belief, as without hidden layers, nothing is lost.
         """
-        belief, layout = state.belief, self.structure.layout
-        signals = propagate(self.structure, belief, self.activation, work.rows[taken])
+        belief, layout = state.belief, self.layout
+        signals = propagate(belief, self.activation, work.rows[taken])
         jacobian = signals.weight_jacobian(layout).reshape(-1, layout.size)
         gains, joint = belief.project_outputs(jacobian)
         score, information, n_outputs = np.zeros(len(joint)), np.zeros_like(joint), signals.mean.shape[1]
@@ -357,7 +362,7 @@ class Learner:
             left = joint[own] - joint[own] @ information @ joint
             cov = np.ascontiguousarray(left[:, own])
             state.noise.row_weight = 1.0 if work.weights is None else float(work.weights[i])
-            match = self.likelihood.moment_match(mean, cov, work.targets[i], state.noise)
+            match = self.outputs.moment_match(mean, cov, work.targets[i], state.noise)
             self._write_down(state, work, i, mean, cov, match.log_density)
             through = np.eye(len(joint))[:, own] - information @ joint[:, own]
             score += through @ match.score
@@ -367,7 +372,7 @@ class Learner:
 
     def _learn_noise(self, state: State, work: Pass, i: int, mean: FloatArray, cov: FloatArray) -> None:
         noise = state.noise
-        self.likelihood.compiled.learn_noise(mean, cov, work.targets[i], noise, *work.noise_learning)
+        self.outputs.learn_noise(mean, cov, work.targets[i], noise, *work.noise_learning)
         work.trust[:, i] = noise.trust.distrust, noise.trust.suspicion
 
     def _write_down(
@@ -376,8 +381,8 @@ class Learner:
         """Record the prediction of a row."""
         work.densities[i] = log_density
         if work.record is not None:
-            work.record[i] = self.likelihood.compiled.records(mean[None], cov[None], state.noise)[0]
+            work.record[i] = self.outputs.records(mean[None], cov[None], state.noise)[0]
 
-    def start_sites(self, n: int) -> Any:
+    def start_sites(self, state: State, n: int) -> Any:
         """Memory for the contributions of ``n`` rows."""
-        return self.structure.start_sites(n) if self.compiled else [None] * n
+        return state.belief.start_sites(n) if self.compiled else [None] * n

@@ -21,8 +21,8 @@ import numpy as np
 
 from onepass._typing import FloatArray
 from onepass._validation import as_share
-from onepass.beliefs.layout import Layout
-from onepass.likelihoods.outputs import LogNoise
+from onepass.layers.layout import Layout
+from onepass.likelihoods.base import LogNoise
 
 __all__ = [
     "CLASSIFICATION",
@@ -138,7 +138,7 @@ def choose_prior(numbers: bool, layout: Layout, wide: bool = False) -> NetworkPr
     if numbers:
         chosen, averaged = DEEP_REGRESSION if deep else WIDE_REGRESSION, _AVERAGED_FOR_NUMBERS
     else:
-        chosen = IMAGE_CLASSIFICATION if layout.has_convolutions else WIDE_CLASSIFICATION
+        chosen = IMAGE_CLASSIFICATION if layout.shares_weights else WIDE_CLASSIFICATION
         averaged = _AVERAGED_FOR_LABELS
     return replace(chosen, variance_share=min(1.0, averaged / min(layout.widths[1:-1])))
 
@@ -159,35 +159,35 @@ def start_weights(
             last, counted = layer == layout.n_layers - 1, n_in if layer else min(n_in, prior.most_inputs)
             root = np.sqrt(counted) if prior.fan_in else 1.0
             mean_std = prior.output_means if last else prior.weight_means
-            means[:, :-1] = rng.standard_normal((n_out, n_in)) * mean_std / root
+            means[:, 1:] = rng.standard_normal((n_out, n_in)) * mean_std / root
             if last:
-                means[:, -1] = rng.standard_normal(n_out) * prior.output_bias_means
-                stds[:, :-1], stds[:, -1] = prior.output_std / root, prior.output_bias_std
+                means[:, 0] = rng.standard_normal(n_out) * prior.output_bias_means
+                stds[:, 1:], stds[:, 0] = prior.output_std / root, prior.output_bias_std
                 continue
-            means[:, -1] = rng.standard_normal(n_out) * prior.bias_means / root
+            means[:, 0] = rng.standard_normal(n_out) * prior.bias_means / root
             if layer == 0:
-                means[:, :-1] *= steeper**_STEEPER_WEIGHTS
-                means[:, -1] *= steeper**_STEEPER_BIASES
+                means[:, 1:] *= steeper**_STEEPER_WEIGHTS
+                means[:, 0] *= steeper**_STEEPER_BIASES
             among = np.sqrt(max(layout.n_layers - 2, 1))
-            stds[:, :-1] = (prior.deep_std / among if layer else prior.weight_std) / root
-            stds[:, -1] = (prior.deep_bias_std / among if layer else prior.bias_std) / root
+            stds[:, 1:] = (prior.deep_std / among if layer else prior.weight_std) / root
+            stds[:, 0] = (prior.deep_bias_std / among if layer else prior.bias_std) / root
         if prior.paired:
             *_, hidden, output = layout.layers(mean)
             half = len(hidden) // 2
             hidden[half : 2 * half] = hidden[:half]
-            for outgoing in output[:, :-1].swapaxes(0, 1).reshape(-1, len(hidden), len(output)):  # one per position
+            for outgoing in output[:, 1:].swapaxes(0, 1).reshape(-1, len(hidden), len(output)):  # one per position
                 outgoing[half : 2 * half] = -outgoing[:half]
                 outgoing[2 * half :] = 0.0  # of an odd number the last one has no twin
     if np.ndim(scales.weights):
-        layout.layers(std)[0][:, :-1] *= scales.weights
+        layout.layers(std)[0][:, 1:] *= scales.weights
     else:
         std *= scales.weights
     if scales.output_biases is not None:
-        layout.layers(std)[-1][:, -1] = scales.output_biases
+        layout.layers(std)[-1][:, 0] = scales.output_biases
     if n_noise:
         means, stds = layout.layers(mean)[-1][-n_noise:], layout.layers(std)[-1][-n_noise:]
-        means[:, :-1], means[:, -1] = 0.0, np.log(prior.noise)
+        means[:, 1:], means[:, 0] = 0.0, np.log(prior.noise)
         # Steeper units are larger too, which must not make the noise vary more.
-        stds[:, :-1] = prior.log_noise_std / np.sqrt(layout.widths[-2]) / steeper**_STEEPER_WEIGHTS
-        stds[:, -1] = prior.log_noise_bias_std
+        stds[:, 1:] = prior.log_noise_std / np.sqrt(layout.widths[-2]) / steeper**_STEEPER_WEIGHTS
+        stds[:, 0] = prior.log_noise_bias_std
     return mean, np.square(std)

@@ -21,7 +21,7 @@ encode = msgspec.json.Encoder(order="sorted").encode
 def digest(*parts: Any) -> str:
     """What tells one request from another of the same id, without keeping what is in it.
 
-    Numbers are compared as numbers: whoever sends ``1`` and, after a crash, ``1.0`` has sent the same.
+    Numbers are compared as numbers: ``1`` and, after a crash, ``1.0`` are the same request.
     """
     return blake2b(encode(_compared(msgspec.to_builtins(parts))), digest_size=16).hexdigest()
 
@@ -66,7 +66,7 @@ class Operation(ABC):
     """Whether no other may share its group: what others are prepared for would not be the model any more."""
     problem: ProblemError | None = None
     undone: str = "nothing was learned"
-    """What is told of it if its events can't be stored."""
+    """What the caller gets if its events can't be stored."""
     note: Mapping[str, Any] = MappingProxyType({})
     """What its event keeps in addition."""
     event_key: str | None = None

@@ -109,7 +109,7 @@ async def _listen(websocket: WebSocket, newest: _Newest) -> None:
 def _same_origin(websocket: WebSocket) -> bool:
     """Whether our own page asks: a page of any other site could open a socket to this machine as well.
 
-    What is no browser sends no origin.
+    Clients other than browsers send no origin.
     """
     origin = websocket.headers.get("origin")
     return origin is None or urlsplit(origin).netloc == websocket.headers.get("host")

@@ -12,6 +12,8 @@ import numpy as np
 
 from onepass import BayesianNetwork, BayesianPerceptron
 from onepass._typing import FloatArray
+from onepass.likelihoods import named
+from onepass.models.mixture import with_drift
 from onepass.service.playground.plane import X_RANGE
 
 __all__ = ["Effect", "Learned", "Learner", "Recipe", "Row"]
@@ -43,14 +45,14 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
             "forgetting": self.forgetting,
             "drift": self.drift,
         }
-        if self.observation == "gaussian":
+        if named(self.observation).takes_noise:
             common["noise"] = "learn" if self.noise == "learn" else self.noise**2
         if self.kind in ("perceptron", "bumps"):
             n_features = self.units if self.kind == "bumps" else self.n_inputs
-            return BayesianPerceptron(n_features, self.activation, cov=self.prior_scale**2, **common)
+            return with_drift(BayesianPerceptron, n_features, self.activation, cov=self.prior_scale**2, **common)
         hidden = (self.units,) if self.kind == "network" else (self.units, self.units)
         common["prior_scale"] = self.prior_scale
-        return BayesianNetwork(self.n_inputs, hidden, activation=self.activation, **common)
+        return with_drift(BayesianNetwork, self.n_inputs, hidden, activation=self.activation, **common)
 
     def features(self, X: FloatArray) -> FloatArray:
         """What the model sees of inputs ``(n, d)``: themselves, or how near each is to every bump."""

@@ -1,4 +1,4 @@
-"""What goes over the socket: requests that are checked, answers, and the knobs as the page is told of them."""
+"""What goes over the socket: requests that are checked, answers, and the knobs as they are sent to the page."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _NOT_KNOBS = ("scene", "id", "points", "steps")
 
 
 class WrongMessageError(ValueError):
-    """A message that is no request; ``id`` is the number it has, if it can be told."""
+    """A message that is not a request; ``id`` is its number, if it has one."""
 
     def __init__(self, words: str, id: int | None) -> None:
         super().__init__(words)

@@ -7,13 +7,13 @@ from onepass.decisions.bandit import ContextualBandit
 from onepass.decisions.changes import Change
 from onepass.decisions.journal import change_of, data_of
 from onepass.files.events import Event
+from onepass.likelihoods import named
 from onepass.service.errors import ProblemError
 from onepass.service.served.base import Served
 from onepass.tables.columns.wording import listed
 
 __all__ = ["CHANGES", "BanditModel"]
 
-_REWARDS = {"bernoulli": "0 or 1", "gaussian": "numbers", "poisson": "counts", "negative_binomial": "counts"}
 _NO_ARMS = "this bandit has no arms yet: add one, before which it can't decide"
 
 CHANGES = frozenset({"decision", "reward", "learn", "expiry", "arm"})
@@ -67,7 +67,7 @@ class BanditModel(Served):
         return {
             "arms": f"{arms}{paused}" or "none yet",
             "context": f"{model.n_features} numbers",
-            "rewards": _REWARDS[schema["reward"]["kind"]],
+            "rewards": named(schema["reward"]["kind"]).words,
             "policy": schema["policy"],
             "decisions": f"{model.n_decisions:,}",
             "rewards learned": f"{model.n_rewards:,}",

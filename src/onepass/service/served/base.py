@@ -18,7 +18,7 @@ from onepass.service.wire import Inputs, Key, Scalar
 __all__ = ["RowModel", "RowNumbers", "Served", "not_for"]
 
 Bad = dict[int, ProblemError]
-"""Rows that a model can't take, and what they are told."""
+"""Rows that a model can't take, and their problems."""
 
 
 class RowNumbers(NamedTuple):
@@ -144,11 +144,6 @@ class RowModel(Served):
     def published(self) -> Self:
         """A copy that nobody changes, for predictions."""
         return type(self)(deepcopy(self.model))
-
-    def columns_of_answer(self, label: Any, probabilities: FloatArray) -> dict[str, Any]:
-        """Columns of answers for classes."""
-        names = [f"p_{name}" for name in self.labels]
-        return {"label": label, **dict(zip(names, probabilities.T, strict=True))}
 
 
 def answers(model: RowModel, columns: Mapping[str, Any]) -> list[dict[str, Any]]:

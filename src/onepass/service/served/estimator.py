@@ -46,7 +46,7 @@ class EstimatorRows(TableRows):
     kind = "estimator"
 
     def __init__(self, estimator: Any) -> None:
-        # Rows come as plain numbers, of which scikit-learn would warn where it knows names: these are kept beside.
+        # Rows come as plain numbers, for which scikit-learn would warn if it knew names: these are kept separately.
         self.model = copy(estimator)
         self._given_names = self.model.__dict__.pop("feature_names_in_", None)
         self._allows_missing = getattr(estimator, "missing", "error") == "mean"

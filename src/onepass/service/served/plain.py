@@ -12,12 +12,11 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.estimators import FleetEstimator
 from onepass.estimators.batch import PredictedRows
-from onepass.likelihoods.counts import COUNT_NAMES
-from onepass.models.drifting import DriftingNetwork, DriftingPerceptron
-from onepass.models.ensemble import BayesianCommittee
 from onepass.models.fleet import PerceptronFleet
+from onepass.models.mixture import Mixture
 from onepass.models.network import BayesianNetwork
-from onepass.models.perceptron import BayesianPerceptron, Prediction, RowScores
+from onepass.models.perceptron import BayesianPerceptron
+from onepass.models.prediction import Prediction, RowScores
 from onepass.service.errors import ProblemError
 from onepass.service.served.base import Bad, RowNumbers
 from onepass.service.served.estimator import EstimatorRows, table_of_numbers
@@ -29,7 +28,7 @@ from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Targe
 
 __all__ = ["FleetRows", "PlainRows"]
 
-_MODELS = (BayesianPerceptron, DriftingPerceptron, BayesianNetwork, DriftingNetwork, BayesianCommittee)
+_MODELS = (BayesianPerceptron, BayesianNetwork, Mixture)
 
 
 class _Face:
@@ -39,11 +38,10 @@ class _Face:
 
     def __init__(self, model: Any) -> None:
         self._model = model
-        first = model.members[0] if isinstance(model, BayesianCommittee) else model
-        self.outliers = first.outliers
-        self.n_features_in_: int = first.n_features
-        self.n_outputs = getattr(first, "n_outputs", 1)
-        self.observation = str(getattr(first.observation, "name", first.observation))
+        self.outliers = model.outliers
+        self.n_features_in_: int = model.n_features
+        self.n_outputs = getattr(model, "n_outputs", 1)
+        self.observation = model.observation
 
     @property
     def n_seen_(self) -> int:
@@ -74,7 +72,7 @@ class _Face:
     @property
     def target(self) -> Target:
         """What its targets are."""
-        if self.observation == "categorical":
+        if self.observation.is_class:
             return _labels(self.n_outputs)
         if self.n_outputs > 1:
             raise ProblemError(
@@ -82,16 +80,15 @@ class _Face:
                 "not a model to serve",
                 f"a model with {self.n_outputs} outputs can't be served: serve one model per output",
             )
-        if self.observation == "bernoulli":
+        if self.observation.is_label:
             return _labels(2)
-        return CountTarget("y") if self.observation in COUNT_NAMES else NumberTarget("y", 0.0, 1.0)
+        return CountTarget("y") if self.observation.is_count else NumberTarget("y", 0.0, 1.0)
 
     def _seen(self, X: FloatArray) -> Prediction:
         return self._model.predict(X)  # type: ignore[no-any-return]
 
     def _predict_score_learn(self, X: FloatArray, y: FloatArray) -> tuple[Prediction, RowScores]:
-        learn = "predict_score_learn" if isinstance(self._model, BayesianCommittee) else "_predict_then_learn"
-        return getattr(self._model, learn)(X, y)  # type: ignore[no-any-return]
+        return self._model._predict_then_learn(X, y)  # type: ignore[no-any-return]
 
 
 class _FleetFace(_Face):
@@ -101,24 +98,21 @@ class _FleetFace(_Face):
         self._model = fleet
         prior = fleet.prior
         self.outliers, self.n_features_in_, self.n_outputs = prior.outliers, prior.n_features, 1
-        self.observation = prior.observation.name
+        self.observation = prior.observation
 
     def predict_interval(  # type: ignore[override]
         self, X: FloatArray, level: float, keys: Sequence[Any]
     ) -> tuple[FloatArray, FloatArray]:
-        low, high = self._model.interval(list(keys), X, level)
+        low, high = self._model.interval(X, level, keys=list(keys))
         return low, high
 
-    def n_seen_of(self, key: Any) -> int:
-        return self._model.perceptron(key).n_seen if key in self._model else 0
-
     def _seen(self, X: FloatArray, keys: Sequence[Any]) -> Prediction:  # type: ignore[override]
-        return self._model.predict(list(keys), X)  # type: ignore[no-any-return]
+        return self._model.predict(X, keys=list(keys))  # type: ignore[no-any-return]
 
     def _predict_score_learn(  # type: ignore[override]
         self, X: FloatArray, y: FloatArray, keys: Sequence[Any]
     ) -> tuple[Prediction, RowScores]:
-        return self._model.predict_score_learn(list(keys), X, y)  # type: ignore[no-any-return]
+        return self._model.predict_score_learn(X, y, keys=list(keys))  # type: ignore[no-any-return]
 
 
 class PlainRows(EstimatorRows):

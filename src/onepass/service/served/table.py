@@ -88,7 +88,7 @@ class TableRows(RowModel):
         return found, {**self._problems({**more, **reasons}), **bad}
 
     def _column(self, values: list[Scalar], name: str, reasons: dict[int, str]) -> Any:
-        """Values as an Arrow array; what each means does not depend on the rows beside it."""
+        """Values as an Arrow array; what each means does not depend on the other rows."""
         if name == self._table.weight:
             return numbers_of([1.0 if value is None else value for value in values], name, PLAIN, reasons)
         written = self._written.get(name)

@@ -1,4 +1,4 @@
-"""Operations on models: make, look at, save, take back, try beside another, delete."""
+"""Operations on models: make, look at, save, roll back, try as a candidate, delete."""
 
 from typing import Any
 

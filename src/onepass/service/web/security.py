@@ -1,6 +1,6 @@
 """Who asks, and what they may: tokens for programs, sessions for browsers, and nothing for pages of other sites.
 
-A browser sends a cookie whoever made it ask, so a request with a cookie (or without tokens at all) that changes
+A browser sends a cookie whichever page made it ask, so a request with a cookie (or without tokens at all) that changes
 something must come from our own page. A name that points to this machine must not make a browser take another site's
 page for ours: on a loopback address only known hosts are answered (DNS rebinding).
 """

@@ -187,7 +187,7 @@ async def _serve(
         server = uvicorn.Server(
             connections.configure(
                 app,
-                lifespan="off",  # the models are started above, where a failure is told in one sentence
+                lifespan="off",  # the models are started above, where a failure is reported in one sentence
                 log_config=None,
                 access_log=False,
                 server_header=False,

@@ -1,7 +1,7 @@
 """Every operation of the service, once: its address, the scope that it needs, what it takes and returns.
 
 Routes and the OpenAPI document are both made from this table, so they can't disagree. To add an operation, write its
-handler beside the others and give it a line here. The most frequent ones come first, because routes are tried in order.
+handler next to the others and give it a line here. Frequent ones come first, because routes are tried in order.
 """
 
 from dataclasses import replace

@@ -14,7 +14,7 @@ from onepass.tables.columns.missing import (
     MISSING_WORDS,
     missing_words_from_state,
     missing_words_state,
-    told_words,
+    notable_words,
     without_words,
 )
 from onepass.tables.columns.values import Bad, as_texts, is_member, plain
@@ -57,8 +57,8 @@ class Boolean:
 
     def words(self) -> str:
         """Say what is done with it."""
-        told = told_words(self.missing_words)
-        return f"true or false, as 1 or 0; missing{f' ({listed(told, 6)})' if told else ''}: 0.5"
+        words = notable_words(self.missing_words)
+        return f"true or false, as 1 or 0; missing{f' ({listed(words, 6)})' if words else ''}: 0.5"
 
     def fill(self, array: Any, out: FloatArray, bad: Bad) -> None:
         """Write the features of all rows."""

@@ -12,7 +12,7 @@ from onepass._typing import FloatArray
 from onepass.files.state import Parameters, as_number
 from onepass.tables.columns.date_format import ISO, DateFormat, formats_of
 from onepass.tables.columns.errors import SchemaError
-from onepass.tables.columns.missing import told_words, with_placeholders, without_words
+from onepass.tables.columns.missing import notable_words, with_placeholders, without_words
 from onepass.tables.columns.notation import Notation
 from onepass.tables.columns.values import Bad, describe_type, is_text, parse_one_by_one, plain
 from onepass.tables.columns.wording import listed, quoted
@@ -48,8 +48,8 @@ class Date:
         """Say what is done with it."""
         since = datetime.fromtimestamp(self.centre * 86400.0, UTC).date()
         clock = ", time of day" if self.clock else ""
-        told = told_words(self.written.missing_words)
-        missing = f"; missing ({listed(told, 6)}) has a feature" if told and self.missing else ""
+        words = notable_words(self.written.missing_words)
+        missing = f"; missing ({listed(words, 6)}) has a feature" if words and self.missing else ""
         return f"date{self.written.words()}, as years since {since}, day of the week, season{clock} (UTC){missing}"
 
     def fill(self, array: Any, out: FloatArray, bad: Bad) -> None:

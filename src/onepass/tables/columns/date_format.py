@@ -111,7 +111,7 @@ class DateFormat:
 
     @property
     def day_first(self) -> bool:
-        """Whether the day stands before the month."""
+        """Whether the day comes before the month."""
         return "%m" in self.pattern and self.pattern.find("%d") < self.pattern.find("%m")
 
     def days(self, texts: Any) -> FloatArray:

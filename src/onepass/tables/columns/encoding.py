@@ -205,7 +205,7 @@ class Encoding:
 
 @dataclass(frozen=True)
 class _Plan:
-    """Where the features of each column but those of text stand."""
+    """The positions of each column's features, but for text."""
 
     width: int
     numbers: tuple[tuple[Number, int], ...]

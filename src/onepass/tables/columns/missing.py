@@ -1,4 +1,4 @@
-"""Words that stand for a missing value: which they are is a matter of the column.
+"""Words that mean a missing value, which depend on the column.
 
 `NA` among numbers is a missing one. As a frequent answer of a column of texts it is a value like any other: no alley
 beside the house, no internet service, no damage. So readers keep words as they are, and each column knows its own.
@@ -19,7 +19,7 @@ __all__ = [
     "has_words",
     "missing_words_from_state",
     "missing_words_state",
-    "told_words",
+    "notable_words",
     "values_note",
     "with_placeholders",
     "without_words",
@@ -77,8 +77,8 @@ def _among(texts: Any, words: Sequence[str]) -> Any:
     return pc.is_in(texts, value_set=pa.array(words, texts.type))
 
 
-def told_words(words: Sequence[str]) -> tuple[str, ...]:
-    """Those of a column's words that are worth telling: all, or those beside the usual ones."""
+def notable_words(words: Sequence[str]) -> tuple[str, ...]:
+    """Those of a column's words that are worth reporting: all, or those besides the usual ones."""
     usual = len(MISSING_WORDS)
     return tuple(words[usual:] if tuple(words[:usual]) == MISSING_WORDS else words)
 

@@ -9,7 +9,7 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.estimators.scaling import near
 from onepass.files.state import Parameters, as_number
-from onepass.tables.columns.missing import told_words
+from onepass.tables.columns.missing import notable_words
 from onepass.tables.columns.number_format import PLAIN, NumberFormat
 from onepass.tables.columns.values import Bad, as_numbers
 from onepass.tables.columns.wording import listed, standardised
@@ -40,8 +40,8 @@ class Number:
 
     def words(self) -> str:
         """Say what is done with it."""
-        told = told_words(self.written.missing_words)
-        missing = f"missing ({listed(told, 6)})" if told else "missing"
+        words = notable_words(self.written.missing_words)
+        missing = f"missing ({listed(words, 6)})" if words else "missing"
         note = f"; {missing}: its mean, and a feature that says so" if self.missing else ""
         return f"number{self.written.words()}, {standardised('x', self.centre, self.scale)}{note}"
 
@@ -60,8 +60,8 @@ class Number:
         return out
 
     def state(self) -> Parameters:
-        """All of it as data that JSON can hold; in files the scale is called spread."""
-        scaling = {"centre": self.centre, "spread": self.scale, "missing": self.missing}
+        """All of it as data that JSON can hold."""
+        scaling = {"centre": self.centre, "scale": self.scale, "missing": self.missing}
         return {"name": self.name, **scaling, **self.written.state()}
 
     @classmethod
@@ -75,10 +75,10 @@ class Number:
 
 
 def scale_from_state(state: Parameters, whose: str) -> float:
-    """Take the scale, under its name in files, out of a state."""
-    scale = as_number(state.pop("spread"), "spread")
+    """Take the scale out of a state."""
+    scale = as_number(state.pop("scale"), "scale")
     if scale <= 0.0:
-        raise ValueError(f"{whose} has the spread {scale}, which must be positive")
+        raise ValueError(f"{whose} has the scale {scale}, which must be positive")
     return scale
 
 

@@ -101,7 +101,7 @@ class NumberFormat:
         if self.is_plain:
             return r"^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$|^[-+]?(?i:nan|inf|infinity)$"
         point, comma = (r"\.", ",") if self.decimal == "." else (",", r"\.")
-        # India has groups of two, between commas; a first group of 0 shows that the sign is no separator.
+        # India has groups of two, between commas; a first group of 0 shows that the sign is not a separator.
         more = "{2,3}" if self.decimal == "." else "{3}"
         groups = rf"[1-9]\d{{0,2}}(?:{comma}\d{more})*{comma}\d{{3}}|[1-9]\d{{0,2}}(?:{_GAP}\d{{3}})+|\d+"
         groups = groups if self.grouped else r"\d+"
@@ -158,7 +158,7 @@ def likely_number_format(texts: Any, notation: Notation) -> tuple[NumberFormat, 
 
 
 def _shares(plain: NumberFormat, known: Any) -> dict[NumberFormat, float]:
-    """The share of the values that each way can read; the plainest first."""
+    """The share of the values that each way can read; the simplest first."""
     counted = pc.value_counts(known)
     values, counts = counted.field("values"), counted.field("counts").to_numpy(zero_copy_only=False)
     unit = _unit(values)
@@ -168,9 +168,9 @@ def _shares(plain: NumberFormat, known: Any) -> dict[NumberFormat, float]:
 
 
 def _unit(values: Any) -> str:
-    """What stands most often beside the numbers."""
-    beside = pc.extract_regex(values[:_EVIDENCE], pattern=f"(?P<unit>{_UNIT})")
-    units = pc.struct_field(beside, "unit").drop_null().to_pylist()
+    """The most frequent text next to the numbers."""
+    nearby = pc.extract_regex(values[:_EVIDENCE], pattern=f"(?P<unit>{_UNIT})")
+    units = pc.struct_field(nearby, "unit").drop_null().to_pylist()
     return max(sorted(set(units)), key=units.count, default="")
 
 

@@ -13,7 +13,7 @@ __all__ = ["check_weights", "read_keys", "read_weights"]
 
 
 def read_weights(array: Any, name: str, bad: Bad) -> FloatArray:
-    """How often each row counts, ``(n,)``: 0 leaves it out; what is no weight is noted in ``bad``."""
+    """How often each row counts, ``(n,)``: 0 leaves it out; what is not a weight is noted in ``bad``."""
     values = as_numbers(array, name, bad)
     for row in np.flatnonzero(~((values >= 0.0) & np.isfinite(values))).tolist():
         bad.setdefault(row, _complaint(float(values[row]), name))

@@ -5,7 +5,7 @@ so the features are sparse. They are nearly uncorrelated, too: on sentences of d
 independent weights told their origin far better than 1,024 or 2,048 with all correlations, in a fraction of the time.
 
 Words count by the logarithm of their number, pairs less than the words they are made of, and every text has the same
-length as a vector, so that a long text is no surer than a short one and one prior suits all.
+length as a vector, so that a long text is not more certain than a short one and one prior suits all.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from onepass.tables.columns.values import as_texts, is_text, plain
 
 __all__ = ["Text", "TextSize", "has_words_to_learn", "is_prose"]
 
-_BETWEEN_WORDS = r"[^\pL\pM\pN_]+"  # what is no letter, mark, digit or underscore, of any script
+_BETWEEN_WORDS = r"[^\pL\pM\pN_]+"  # anything but letters, marks, digits and underscores, of any script
 _WORD_OF_LETTERS = r"(^|\s)\S*\pL{2}"
 _FEW_WORDS = 5  # with fewer it may be a name or an address
 _OWN_WORDS = 0.5  # share of words that stand in one text alone, or nearly so, if texts are names

@@ -34,11 +34,11 @@ class Malformed:
     line: int
     reason: str
     text: str
-    before: int  # rows of the file that stand before it
+    before: int  # rows of the file before it
 
 
 class LineNumbers(Protocol):
-    """Where the rows of a batch stand in their file."""
+    """The positions of a batch's rows in their file."""
 
     def __call__(self) -> Sequence[int]:
         """Return the line number of every row; computed only when somebody asks."""

@@ -1,6 +1,6 @@
 """The bytes of a file or of standard input: decompressed, as UTF-8, peeked at, and cut into chunks of whole records.
 
-Between what is stored and what a reader gets stand layers, each a function from parts of the content to parts: one
+Between what is stored and what a reader gets are layers, each a function from parts of the content to parts: one
 decompresses, one decodes, one mends line breaks. They are chosen by a look at the first bytes, and are the same
 whenever the file is read again. Standard input can be read only once and may pause for ever, so bytes that were peeked
 at are read again from memory, and reading waits in short steps between which it can be stopped.
@@ -20,7 +20,7 @@ from onepass.tables.readers.paths import STDIN, is_url
 
 __all__ = ["LONGEST_RECORD", "ByteStream", "LongLine", "chunks", "end_of_lines", "is_text", "n_lines"]
 
-LONGEST_RECORD = 2**23  # bytes; anything longer has a quote that was never closed, or is no row
+LONGEST_RECORD = 2**23  # bytes; anything longer has a quote that was never closed, or is not a row
 _CHUNK = 2**21  # bytes of text parsed at a time
 _READ = 2**18
 _HEAD = 2**16  # bytes that encoding and line breaks are recognised by
@@ -30,7 +30,7 @@ _SHOWN = 1000  # bytes that are kept of a line that is too long
 Layer = Callable[[Iterator[bytes]], Iterator[bytes]]
 
 
-class _Stopped(Exception):  # noqa: N818 (it is no error)
+class _Stopped(Exception):  # noqa: N818 (it is not an error)
     """Reading was stopped; raised through all layers, none of which then finds that its content is cut short."""
 
 
@@ -63,7 +63,7 @@ class ByteStream:
 
     @classmethod
     def open(cls, file: str, options: ReadOptions = AS_FOUND) -> "ByteStream":
-        """Open a file, an address in the net, or standard input, decompressed and as UTF-8."""
+        """Open a file, a URL, or standard input, decompressed and as UTF-8."""
         if file == STDIN:
             return cls.opened(StandardInputBytes(), options)
         if is_url(file):
@@ -233,7 +233,7 @@ class LongLine(bytes):
 
     @property
     def reason(self) -> str:
-        """Why it is no row."""
+        """Why it is not a row."""
         return f"has {self.size:,} bytes, more than the {LONGEST_RECORD:,} that a row may have"
 
 

@@ -1,7 +1,7 @@
 """The content of a file as a digest, taken while the file is read: by it a file is recognised under any name.
 
 The digest is SHA-256, which processors compute faster than files are parsed. A second one, of the first MiB, costs
-nothing to look up: only a file that begins like one that is known has to be read to be told apart from it.
+nothing to look up: only a file that begins like one that is known has to be read to be distinguished from it.
 """
 
 import hashlib
@@ -56,7 +56,7 @@ class ContentReader:
         return Content(self.size, self._head.hexdigest(), self._all.hexdigest())
 
     def stop(self) -> None:
-        """Have another thread that goes on come to an end soon."""
+        """Ask another thread to stop soon."""
         self._stopped = True
 
     def close(self) -> None:

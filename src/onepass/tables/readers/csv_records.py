@@ -1,6 +1,6 @@
 """CSV record by record: which lines belong to a record, what its fields are, and what is wrong with it.
 
-Arrow parses whole chunks much faster, but can't say where a record stands, takes a stray quote for a field of many
+Arrow parses whole chunks much faster, but can't say where a record is, takes a stray quote for a field of many
 lines, and gives up on bytes that are not UTF-8. This is what is used where that matters.
 """
 

@@ -41,7 +41,7 @@ class _DatabaseFile(TableFile):
                 f"{stream.name}: a {self.kind} database can be read only from an uncompressed file on this machine"
             )
         self._chosen = ""
-        with self._told():
+        with self._stream_errors():
             self.table: str = "" if options.sql else self._table(options.table)
             self._query = options.sql or f"select * from {_quoted(self.table)}"
             self._total = 0 if options.sql else self._count()
@@ -62,7 +62,7 @@ class _DatabaseFile(TableFile):
     def batches(self, types: dict[str, Any] | None, skip: int) -> Iterator[RowBatch]:
         """Rows after the first ``skip``."""
         start = 0
-        with self._told():
+        with self._stream_errors():
             for found in self._record_batches(types):
                 end = start + found.num_rows
                 before, share = (min(n / self._total, 1.0) if self._total else 0.0 for n in (start, end))
@@ -85,7 +85,7 @@ class _DatabaseFile(TableFile):
         return names[0]
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _stream_errors(self) -> Iterator[None]:
         """Turn errors of the database into one sentence."""
         try:
             yield
@@ -152,7 +152,7 @@ class SQLiteFile(_DatabaseFile):
         query = self._query.strip().rstrip(";")
         try:
             (found,) = opened.execute(f"select {mixed} from (select * from ({query}\n) limit {_LOOKED_AT})")
-        except sqlite3.Error:  # not every query can be part of another; if it is wrong, that is told when it is read
+        except sqlite3.Error:  # not every query can be part of another; reading raises the error if it is wrong
             return {}
         return {name: pa.string() for name, several in zip(self._names, found, strict=True) if several}
 

@@ -1,7 +1,7 @@
 """Tables of which only the rows are read that a condition holds for.
 
 The others are left out as if the file did not have them: rows are counted, cut into blocks and resumed by those that
-are kept. A row for which the condition can't be told, because a value is missing or can't be read, is left out too.
+are kept. A row for which the condition can't be evaluated, because a value is missing or unreadable, is left out too.
 Numbers, dates and missing values are recognised by the first rows, as those of columns that are learned from are.
 """
 
@@ -100,7 +100,7 @@ class FilteredTable(TableFile):
             if not self._rereadable:
                 self._first.add([batch])
             bad: dict[str, Bad] = {}
-            mask = holds(self._condition, batch.record_batch, bad, self._first.readings)
+            mask = holds(self._condition, batch.record_batch, bad, self._first.formats)
             found = _filtered(batch, mask, kept)
             unread.add(batch, mask, bad)
             kept += len(found)
@@ -113,12 +113,12 @@ class FilteredTable(TableFile):
         if types is None:
             return None
         own = {name: _TYPES[kind] for name, kind in self._kinds.items()}
-        own |= {name: pa.string() for name, reading in self._first.readings.items() if not reading.is_plain}
+        own |= {name: pa.string() for name, written in self._first.formats.items() if not written.is_plain}
         return {**own, **types, **{name: kind for name, kind in own.items() if kind == pa.string()}}
 
 
 @dataclass(frozen=True)
-class Reading:
+class ValueFormat:
     """How the values of a column are written, as far as the first rows show."""
 
     number: NumberFormat = PLAIN
@@ -133,7 +133,7 @@ class Reading:
         return self.number.is_plain and self.date is None
 
     @classmethod
-    def recognised(cls, values: FirstValues) -> "Reading":
+    def recognised(cls, values: FirstValues) -> "ValueFormat":
         """As inference takes a column for numbers, dates or other values."""
         kind = values.array.type
         known = is_numeric(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)
@@ -166,7 +166,7 @@ class _FirstRows:
 
     def __init__(self, names: tuple[str, ...], notation: Notation) -> None:
         self.n_rows = 0
-        self.readings: dict[str, Reading] = {}
+        self.formats: dict[str, ValueFormat] = {}
         self._names, self._notation, self._tables = names, notation, list[Any]()
         self._next = 1
 
@@ -178,11 +178,11 @@ class _FirstRows:
         self.n_rows = sum(table.num_rows for table in self._tables)
         if self.n_rows >= self._next:
             self._next = 2 * self.n_rows
-            self.readings = self._recognised()
+            self.formats = self._recognised()
         if self.n_rows >= _FIRST_ROWS:
             self._tables = []
 
-    def _recognised(self) -> dict[str, Reading]:
+    def _recognised(self) -> dict[str, ValueFormat]:
         try:
             sample = pa.concat_tables(self._tables, promote_options="permissive")
         except pa.ArrowTypeError:  # a database may have texts where it had numbers
@@ -191,11 +191,11 @@ class _FirstRows:
         values = (
             FirstValues(name, plain(sample[name]), notation) for name in self._names if name in sample.schema.names
         )
-        return {one.name: Reading.recognised(one) for one in values}
+        return {one.name: ValueFormat.recognised(one) for one in values}
 
 
 class _Unread:
-    """The values that a condition could not be told by."""
+    """The values for which a condition could not be evaluated."""
 
     def __init__(self, name: str) -> None:
         self._name, self._n_rows = name, 0
@@ -212,7 +212,7 @@ class _Unread:
                 self._way_out = f"a text compares in quotes, as in {_in_condition(column)} == {quoted(text)}"
 
     def words(self, n_rows: int) -> str:
-        """The first of them, and how many there are among so many rows if they are not few."""
+        """The first of them, and how many there are if they are more than a few of the rows."""
         if self._n_rows <= _NOTABLE * n_rows:
             return self._first
         share = f"{self._n_rows:,} of {n_rows:,} rows ({100.0 * self._n_rows / n_rows:.0f} %)"
@@ -240,7 +240,7 @@ def _filtered(batch: RowBatch, mask: Any, before: int) -> RowBatch:
 
 
 def holds(
-    condition: Condition, record_batch: Any, bad: dict[str, Bad], readings: Mapping[str, Reading] | None = None
+    condition: Condition, record_batch: Any, bad: dict[str, Bad], formats: Mapping[str, ValueFormat] | None = None
 ) -> Any:
     """For which rows a condition holds, ``(n,)``; what can't be read is noted in ``bad``, by column.
 
@@ -251,16 +251,16 @@ def holds(
     [True, False, True]
     """
     with np.errstate(all="ignore"):
-        found = _Values(record_batch, bad, readings or {}).truth(condition.tree)
+        found = _Values(record_batch, bad, formats or {}).truth(condition.tree)
     return found.fill_null(False).to_numpy(zero_copy_only=False)
 
 
 class _Values:
     """The values of the nodes of a condition for some rows; truth may be unknown, as in SQL."""
 
-    def __init__(self, record_batch: Any, bad: dict[str, Bad], readings: Mapping[str, Reading]) -> None:
+    def __init__(self, record_batch: Any, bad: dict[str, Bad], formats: Mapping[str, ValueFormat]) -> None:
         self._record_batch, self._bad, self._n = record_batch, bad, record_batch.num_rows
-        self._readings = readings
+        self._formats = formats
 
     def truth(self, node: Node) -> Any:
         """A boolean array, null where the truth is not known."""
@@ -286,11 +286,11 @@ class _Values:
         assert isinstance(node, Column)
         values = self._column(node)
         if is_text(values):
-            values = without_words(values, self._reading(node).missing_words)
+            values = without_words(values, self._format_of(node).missing_words)
         return pc.is_null(values, nan_is_null=True)
 
     def _compared(self, sign: str, parts: tuple[Node, ...], kind: str) -> Any:
-        dated = [part for part in parts if isinstance(part, Column) and self._reading(part).date is not None]
+        dated = [part for part in parts if isinstance(part, Column) and self._format_of(part).date is not None]
         quoted_parts = [part for part in parts if isinstance(part, Constant) and kind == "text"]
         if dated and len(dated) + len(quoted_parts) == len(parts):
             return self._as_floats(sign, *(self._days(part, dated[0]) for part in parts))
@@ -308,26 +308,26 @@ class _Values:
         if isinstance(node, Constant):
             return np.full(self._n, node.value, dtype=np.float64)
         if isinstance(node, Column):
-            reading = self._reading(node)
-            if not reading.is_number:
+            written = self._format_of(node)
+            if not written.is_number:
                 raise SchemaError(
                     f"column {node.name!r} has dates, not numbers; compare it with a date in quotes, such as "
-                    f"{reading.examples}",
+                    f"{written.examples}",
                     setting="where",
                 )
-            return parse_numbers(self._column(node), node.name, self._bad.setdefault(node.name, {}), reading.number)
+            return parse_numbers(self._column(node), node.name, self._bad.setdefault(node.name, {}), written.number)
         return np.asarray(_ARITHMETIC[node.sign](*map(self._numbers, node.parts)))
 
     def _days(self, node: Node, column: Column) -> FloatArray:
         """Days since 1970, NaN where a date is missing; a constant may be written as those of the column."""
         if isinstance(node, Column):
-            written = self._reading(node).date
-            assert written is not None
-            return as_days(self._column(node), node.name, self._bad.setdefault(node.name, {}), written)
+            dates = self._format_of(node).date
+            assert dates is not None
+            return as_days(self._column(node), node.name, self._bad.setdefault(node.name, {}), dates)
         assert isinstance(node, Constant)
-        reading = self._reading(column)
-        assert reading.date is not None
-        pattern = reading.date.pattern
+        written = self._format_of(column)
+        assert written.date is not None
+        pattern = written.date.pattern
         day = re.split("[T,\\s]*%[HI]", pattern)[0]
         text = pa.array([str(node.value).strip()])
         for one in (DateFormat(pattern), DateFormat(day), ISO, DateFormat("%Y-%m"), DateFormat("%Y")):
@@ -337,12 +337,12 @@ class _Values:
         name = _in_condition(column.name)
         raise SchemaError(
             f"{quoted(str(node.value))} is not a date, but column {column.name!r} has dates: compare it with one such "
-            f"as {reading.examples}, or compare text({name}) with any text; for missing values use {name} is None",
+            f"as {written.examples}, or compare text({name}) with any text; for missing values use {name} is None",
             setting="where",
         )
 
-    def _reading(self, column: Column) -> Reading:
-        return self._readings.get(column.name, _UNKNOWN)
+    def _format_of(self, column: Column) -> ValueFormat:
+        return self._formats.get(column.name, _UNKNOWN)
 
     def _texts(self, node: Node) -> Any:
         if isinstance(node, Constant):
@@ -357,4 +357,4 @@ class _Values:
         return plain(self._record_batch.column(place)) if place >= 0 else pa.nulls(self._n)
 
 
-_UNKNOWN = Reading()
+_UNKNOWN = ValueFormat()

@@ -50,14 +50,14 @@ def _check_end(rest: bytes, name: str) -> None:
 
 @dataclass
 class _Place:
-    """Where in the array the text stands."""
+    """The position of the text in the array."""
 
     depth: int = 0
     in_string: bool = False
     ended: bool = False
 
     def lines(self, text: bytes) -> tuple[bytes, bytes]:
-        """The next part of the text as lines, and what stands behind the array."""
+        """The next part of the text as lines, and what follows the array."""
         plain = _ESCAPED.sub(b"  ", text) if b"\\" in text else text
         view = np.frombuffer(plain, np.uint8)
         n_quotes = np.cumsum(view == ord('"'), dtype=np.int32) + self.in_string

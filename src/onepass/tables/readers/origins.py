@@ -1,7 +1,7 @@
 """Where bytes come from: a file, standard input, or a part of an archive, each read from its beginning on.
 
 An `Origin` says where; opening it gives an `OpenedOrigin`, from which bytes are read and which is closed afterwards.
-Addresses in the net have theirs in `remote`.
+URLs have theirs in `remote`.
 """
 
 import os

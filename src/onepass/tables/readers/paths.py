@@ -16,7 +16,7 @@ _URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 
 
 def is_url(file: str) -> bool:
-    """Whether a file is in the net.
+    """Whether a file is remote.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def is_url(file: str) -> bool:
 
 
 def shown(file: str) -> str:
-    """A file for messages: an address in the net without what may be secret in it.
+    """A file for messages: a URL without its secrets.
 
     Examples
     --------

@@ -37,7 +37,7 @@ def register_format(file_format: FileFormat) -> None:
 
 
 def open_source(file: str, options: ReadOptions = AS_FOUND) -> Source:
-    """Open a file, an address in the net, or standard input ("-"), in the format that its first bytes show."""
+    """Open a file, a URL, or standard input ("-"), in the format that its first bytes show."""
     stream = ByteStream.open(file, options)
     try:
         table = _recognised(stream, options)

@@ -1,4 +1,4 @@
-"""Files in the net: http and https by the standard library, s3 and gs by Arrow, every other scheme by fsspec.
+"""Remote files: http and https by the standard library, s3 and gs by Arrow, every other scheme by fsspec.
 
 A file is read from its beginning to its end as the bytes arrive, or, for formats with an index at the end, in parts. A
 connection that breaks is opened again where it broke, and a file that is not the same any more is an error.
@@ -31,7 +31,7 @@ _BY_ARROW = ("s3", "gs", "gcs")
 
 
 class _Remote(Origin):
-    """A file in the net."""
+    """A remote file."""
 
     def version(self) -> dict[str, Any]:
         """Its size, and a text that changes with its content, as far as the server tells them."""
@@ -54,7 +54,7 @@ def remote_address(url: str) -> str:
 
 
 def remote_fingerprint(url: str) -> dict[str, Any]:
-    """Name, size and version (an ETag, or the time of its last change) of a file in the net."""
+    """Name, size and version (an ETag, or the time of its last change) of a remote file."""
     return {"name": urlsplit(url).path.rsplit("/", 1)[-1], **remote_file(url).version()}
 
 
@@ -67,7 +67,7 @@ def remote_matches(pattern: str) -> list[str]:
     address, mark, query = pattern.partition("?")
     scheme = address.partition("://")[0]
     folder = address[: address.index("*")].rpartition("/")[0]
-    with _told(_shown(pattern)):
+    with _stream_errors(_shown(pattern)):
         system, base = fs.FileSystem.from_uri(f"{folder}{mark}{query}")
         wanted = base + address[len(folder) :]
         found = system.get_file_info(fs.FileSelector(base, recursive="/" in address[len(folder) + 1 :]))
@@ -90,8 +90,8 @@ def _as_text(value: Any) -> str:
 
 
 @contextmanager
-def _told(url: str) -> Iterator[None]:
-    """Turn what goes wrong in the net into one sentence."""
+def _stream_errors(url: str) -> Iterator[None]:
+    """Turn network errors into one sentence."""
     try:
         yield
     except urllib.error.HTTPError as error:
@@ -128,7 +128,7 @@ class _HttpFile(_Remote):
         return io.BufferedReader(_HttpParts(self), _BUFFER)
 
     def version(self) -> dict[str, Any]:
-        with _told(self.name), self.answer():
+        with _stream_errors(self.name), self.answer():
             return dict(self.known)
 
     def answer(self, begin: int = 0, end: int | None = None) -> Any:
@@ -171,7 +171,7 @@ class _HttpBytes:
     def __init__(self, file: _HttpFile) -> None:
         self._file = file
         self._at = 0
-        with _told(file.name):
+        with _stream_errors(file.name):
             self._answer: Any = file.answer()
         self.size: int = file.known["size"]
 
@@ -191,7 +191,7 @@ class _HttpBytes:
                 reason = error
             self.close()
             if pause is None:
-                with _told(self._file.name):
+                with _stream_errors(self._file.name):
                     raise reason
             time.sleep(pause)
         raise AssertionError("the last pause is None")
@@ -210,7 +210,7 @@ class _HttpParts(io.RawIOBase):
 
     def __init__(self, file: _HttpFile) -> None:
         self._file, self._at = file, 0
-        with _told(file.name), file.answer(0, 1):
+        with _stream_errors(file.name), file.answer(0, 1):
             self._size = file.known["size"]
 
     def readable(self) -> bool:
@@ -230,7 +230,7 @@ class _HttpParts(io.RawIOBase):
         n = min(len(buffer), self._size - self._at)
         if n <= 0:
             return 0
-        with _told(self._file.name), self._file.answer(self._at, self._at + n) as answer:
+        with _stream_errors(self._file.name), self._file.answer(self._at, self._at + n) as answer:
             content = answer.read()
         buffer[: len(content)] = content
         self._at += len(content)
@@ -248,22 +248,22 @@ class _ArrowFile(_Remote):
         return _shown(self.url)
 
     def open(self) -> OpenedOrigin:
-        with _told(self.name):
+        with _stream_errors(self.name):
             system, path = self._found()
             return _OpenedFile(self.name, system.open_input_stream(path), system.get_file_info(path).size or 0)
 
     def seekable(self) -> Any:
-        with _told(self.name):
+        with _stream_errors(self.name):
             system, path = self._found()
             return system.open_input_file(path)
 
     def version(self) -> dict[str, Any]:
-        with _told(self.name):
+        with _stream_errors(self.name):
             system, path = self._found()
             info = system.get_file_info(path)
             with system.open_input_stream(path) as opened:
-                told = {_as_text(key).lower(): _as_text(value) for key, value in (opened.metadata() or {}).items()}
-            return {"size": info.size or 0, "digest": told.get("etag") or str(info.mtime_ns)}
+                metadata = {_as_text(key).lower(): _as_text(value) for key, value in (opened.metadata() or {}).items()}
+            return {"size": info.size or 0, "digest": metadata.get("etag") or str(info.mtime_ns)}
 
     def _found(self) -> tuple[Any, str]:
         from pyarrow import fs
@@ -288,17 +288,17 @@ class _FsspecFile(_Remote):
         return _shown(self.url)
 
     def open(self) -> OpenedOrigin:
-        with _told(self.name):
+        with _stream_errors(self.name):
             system, path = self._found()
             return _OpenedFile(self.name, system.open(path, "rb"), system.size(path) or 0)
 
     def seekable(self) -> Any:
-        with _told(self.name):
+        with _stream_errors(self.name):
             system, path = self._found()
             return system.open(path, "rb")
 
     def version(self) -> dict[str, Any]:
-        with _told(self.name):
+        with _stream_errors(self.name):
             system, path = self._found()
             return {"size": system.size(path) or 0, "digest": str(system.ukey(path))}
 
@@ -322,7 +322,7 @@ class _OpenedFile:
     size: int
 
     def read(self, n: int) -> bytes:
-        with _told(self.name):
+        with _stream_errors(self.name):
             return bytes(self.file.read(n))
 
     def ready(self, seconds: float) -> bool:

@@ -28,7 +28,7 @@ class Source(Protocol):
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What was found out or mended and should be told; more may come while rows are read."""
+        """What was inferred or corrected and should be reported; more may come while rows are read."""
 
     @property
     def left_out(self) -> int:
@@ -36,7 +36,7 @@ class Source(Protocol):
 
     @property
     def unreadable(self) -> str:
-        """The first value that the condition could not be told by, with its place; empty if there was none."""
+        """The first value for which the condition could not be evaluated, with its place; empty if there was none."""
 
     def columns(self) -> list[str] | None:
         """Names of the columns, or None where every row may have its own."""
@@ -76,7 +76,7 @@ class TableFile:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What was found out or mended and should be told; more may come while rows are read."""
+        """What was inferred or corrected and should be reported; more may come while rows are read."""
         return ()
 
     def columns(self) -> list[str] | None:
@@ -112,7 +112,7 @@ class StandardInput:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What was found out or mended and should be told; more may come while rows are read."""
+        """What was inferred or corrected and should be reported; more may come while rows are read."""
         return self._table.notes
 
     @property
@@ -122,7 +122,7 @@ class StandardInput:
 
     @property
     def unreadable(self) -> str:
-        """The first value that the condition could not be told by."""
+        """The first value for which the condition could not be evaluated."""
         return self._table.unreadable
 
     def columns(self) -> list[str] | None:

@@ -92,7 +92,7 @@ class ZippedTables(TableFile):
 
 @dataclass(frozen=True)
 class _Place:
-    """What stands before a file of the archive."""
+    """What precedes a file of the archive."""
 
     rows: int
     lines: int

@@ -1,7 +1,7 @@
 """The connection to a PostgreSQL server below an event store: made again when it was lost, and never in the middle.
 
 Outside of a transaction a statement only reads, so it is simply run once more on a new connection. Within one, a lost
-connection ends the transaction, which the server then undoes; only whether a COMMIT has arrived can't be told, and
+connection ends the transaction, which the server then undoes; only whether a COMMIT has arrived is unknown, and
 appending the same events again is safe.
 """
 
@@ -44,7 +44,7 @@ class PostgresDatabase(Database):
         self._open = True
         self._writers: set[str] = set()  # names under which this store is the only writer
         self._turns: set[str] = set()  # streams that this transaction has to itself
-        self._changed: set[str] = set()  # streams that others will be told of
+        self._changed: set[str] = set()  # streams to notify others of
         self._listener = Listener(self._listening)
         try:
             self._create_tables()
@@ -56,7 +56,7 @@ class PostgresDatabase(Database):
         """Close the connection; what was appended stays."""
         with self._lock:
             self._open = False
-            if os.getpid() == self._process:  # the server must not take the end of a forked process for ours
+            if os.getpid() == self._process:  # the server must not mistake the end of a fork for this one's
                 self._listener.close()
                 if self._connection is not None:
                     self._connection.close()
@@ -77,7 +77,7 @@ class PostgresDatabase(Database):
 
     @contextmanager
     def only_writer(self, name: str) -> Iterator[None]:
-        """Hold a lock of the session that also writes: whoever has lost it can't write either."""
+        """Hold a lock of the session that also writes: without the lock it can't write either."""
         with self._lock:
             if name in self._writers or self.rows(schema.LOCK_WRITER, _writer_lock(name)) != [(True,)]:
                 raise LockedError(f"{name!r} in {self.address} is being written by {self._writer(name)}")
@@ -94,7 +94,7 @@ class PostgresDatabase(Database):
                         self._connection.close()
 
     def heard(self, stream: str) -> int:
-        """How often the server has told of the stream."""
+        """How often the server has sent a notification of the stream."""
         self._check_process()
         return self._listener.heard(_tag(stream))
 

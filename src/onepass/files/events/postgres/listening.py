@@ -18,7 +18,7 @@ _LONGEST = 0.5  # seconds of one wait, so that `close` is noticed
 
 
 class Listener:
-    """Counts what is told of each stream."""
+    """Counts the notifications of each stream."""
 
     def __init__(self, connect: Callable[[], Connection]) -> None:
         self._connect = connect
@@ -47,7 +47,7 @@ class Listener:
         named: list[str] = []
         try:
             named = [notice.payload for notice in connection.notifies(timeout=seconds, stop_after=1)]
-        except psycopg.Error:  # a lost connection: whoever waits looks at the stream, and listens anew
+        except psycopg.Error:  # a lost connection: waiters look at the stream and listen again
             connection.close()
         finally:
             with self._condition:

@@ -40,7 +40,7 @@ class PostgresEventStore(EventLog):
     for each other. Processes that write to the same streams in one transaction, but in another order, may block each
     other; the server then refuses one of them after a second.
 
-    What else there is to know is told of `EventLog`.
+    Everything else is documented in `EventLog`.
     """
 
     def __init__(

@@ -92,7 +92,7 @@ class SQLiteDatabase(Database):
         return [f"SQLite: {text}" for (text,) in self.rows("PRAGMA integrity_check") if text != "ok"]
 
     def only_writer(self, name: str) -> AbstractContextManager[None]:
-        """Lock a file beside this one."""
+        """Lock a file next to this one."""
         return locked(Path(f"{self.address}-{quote(name, safe='')}"))
 
     def heard(self, stream: str) -> int:
@@ -143,7 +143,7 @@ class SQLiteDatabase(Database):
     def _run(self, statement: str, values: Mapping[str, Any] = NO_VALUES) -> list[tuple[Any, ...]]:
         try:
             return self._opened().execute(statement, values).fetchall()
-        except sqlite3.ProgrammingError:  # a bug of ours
+        except sqlite3.ProgrammingError:  # a bug of this library
             raise
         except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
             raise in_plain_words(error, self.address) from error
@@ -189,7 +189,7 @@ class SQLiteDatabase(Database):
             with self.transaction():
                 if self._is_new():  # another process may have been faster
                     self._create_tables()
-        if durability == "full":  # otherwise a power cut may take what was noted, which is no damage
+        if durability == "full":  # otherwise a power cut may take what was noted, which is not damage
             self._tail = Tail(self.address)
 
     def _is_new(self) -> bool:

@@ -17,7 +17,7 @@ class EventStore(EventLog):
 
     Parameters
     ----------
-    path : path of the file, which is created if there is none; beside it are ``-wal`` and ``-shm``, which SQLite
+    path : path of the file, which is created if there is none; next to it are ``-wal`` and ``-shm``, which SQLite
         keeps while it is open, and ``-tail``, by which a loss at the end is noticed
     durability : "full": what has been appended survives a power cut. "relaxed": several times faster; a power cut or a
         crash of the operating system may lose the last transactions, whole ones and never one from the middle. A
@@ -33,8 +33,8 @@ class EventStore(EventLog):
 
     Notes
     -----
-    The file has to be on a local disk. `check` also looks at the indexes by which keys are found. What else there is
-    to know is told of `EventLog`.
+    The file has to be on a local disk. `check` also looks at the indexes by which keys are found. Everything
+    else is documented in `EventLog`.
 
     Examples
     --------

@@ -66,7 +66,7 @@ def why_lost(path: str, note: Path | None = None) -> str | None:
 
 
 class Tail:
-    """The open file beside a database."""
+    """The open file next to a database."""
 
     def __init__(self, path: str) -> None:
         binary = getattr(os, "O_BINARY", 0)  # Windows

@@ -82,7 +82,7 @@ class BanditRequest(Request, frozen=True, kw_only=True, tag="bandit"):
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """What is believed about one offer, for all visitors on the grid."""
+    """The belief about one offer, for all visitors on the grid."""
 
     name: str
     mean: bytes

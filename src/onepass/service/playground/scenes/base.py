@@ -22,7 +22,7 @@ class Scene:
     """Answers the requests of one scene; keeps the models of the last one."""
 
     def view(self, request: Any) -> View:
-        """Learn what is new in a request, and show what is believed now."""
+        """Learn what is new in a request, and show the belief."""
         raise NotImplementedError
 
 

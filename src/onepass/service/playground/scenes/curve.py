@@ -41,14 +41,14 @@ class Band(msgspec.Struct, frozen=True):
 
 
 class Weight(msgspec.Struct, frozen=True):
-    """What is believed about one weight."""
+    """The belief about one weight."""
 
     mean: float
     std: float
 
 
 class CurveView(View, frozen=True, kw_only=True):
-    """The belief as a band, and the numbers beside it."""
+    """The belief as a band, and the numbers next to it."""
 
     band: Band
     draws: list[bytes]

@@ -41,7 +41,7 @@ class OutliersView(View, frozen=True, kw_only=True):
     doubts: list[float]
     """Probability, of each point, that it is not to be trusted."""
     share: float
-    """Of points not to be trusted, as it is believed now."""
+    """Estimated share of points not to be trusted."""
 
 
 class OutliersScene(Scene):
@@ -55,9 +55,9 @@ class OutliersScene(Scene):
         self._plain.follow(request.recipe(), request.points)
         learned = self._robust.follow(request.recipe(outliers=request.share), request.points)
         doubts = self._doubts(request.points)
-        told = numbers_learned(learned, request.points)
+        learned_words = numbers_learned(learned, request.points)
         return OutliersView(
-            says=f"{told} {_doubted(doubts)}" if doubts else told,
+            says=f"{learned_words} {_doubted(doubts)}" if doubts else learned_words,
             plain=band_of(self._plain),
             robust=band_of(self._robust),
             doubts=doubts,

@@ -1,0 +1,125 @@
+"""What models predict and know: predictive distributions, scores of rows, and the posterior of the weights."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+
+from onepass._typing import FloatArray
+from onepass.engine.outliers import jump_probability
+
+__all__ = ["LearnedRows", "Parts", "Posterior", "Prediction", "RowScores", "one_or_many"]
+
+
+class Prediction(NamedTuple):
+    """The predictive distribution: numbers for one row, arrays ``(n,)`` for many.
+
+    Examples
+    --------
+    >>> from onepass import BayesianPerceptron
+    >>> model = BayesianPerceptron(1, "linear", noise=0.25).learn([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0])
+    >>> found = model.predict([3.0])
+    >>> print(f"{found.mean:.2f}; the weights leave {found.var:.2f}, the noise {found.noise_var:.2f}")
+    6.70; the weights leave 0.51, the noise 0.25
+    """
+
+    mean: Any
+    """``mu_y``, the expected output; for labels the probability of a 1."""
+    var: Any
+    """``sigma_y²``, the variance of ``f(a)`` that comes from not knowing the weights."""
+    pre_mean: Any
+    """``mu_a``, the mean of the pre-activation ``a = x'w``, the weighted sum that enters the activation ``f``."""
+    pre_var: Any
+    """``sigma_a²``, the variance of the pre-activation."""
+    noise_var: Any
+    """``epsilon``, the variance of the observation noise; ``var + noise_var`` is the variance of ``y``."""
+
+    @classmethod
+    def of(cls, columns: Iterable[FloatArray], single: bool) -> Self:
+        """Put columns ``(n,)`` together, or the numbers of a ``single`` row."""
+        return cls(*(one_or_many(column, single) for column in columns))
+
+    @property
+    def epistemic(self) -> Any:
+        """The part of the variance of ``y`` that more data would reduce."""
+        return self.var
+
+    @property
+    def aleatoric(self) -> Any:
+        """The part of the variance of ``y`` that no data can reduce: the noise."""
+        return self.noise_var
+
+
+class Posterior(NamedTuple):
+    """Mean ``(p,)`` and covariance ``(p, p)`` of the weights given all rows; the bias first."""
+
+    mean: FloatArray
+    cov: FloatArray
+
+
+class RowScores(NamedTuple):
+    """How well each row was predicted before it was learned, and whether its target was trusted; ``(n,)`` each.
+
+    ``ratios`` and ``noise_shares``, ``(n, K)``, are set only by networks that learn their noise.
+    """
+
+    log_densities: FloatArray
+    """Log density of each target under its prediction."""
+    outliers: FloatArray
+    """Probability that the target can't be trusted."""
+    changes: FloatArray
+    """Probability, given the row, that the relation between inputs and target has just changed."""
+    ratios: FloatArray | None = None
+    """Squared errors divided by their predicted variances."""
+    noise_shares: FloatArray | None = None
+    """The share of each predicted variance that is noise."""
+    gains: FloatArray | None = None
+    """What each row adds to the log evidence, by its weight; None where that is its log density."""
+
+    @property
+    def row_gains(self) -> FloatArray:
+        """What each row adds to the log evidence, ``(n,)``."""
+        return self.log_densities if self.gains is None else self.gains
+
+    @classmethod
+    def of(cls, record: FloatArray) -> Self:
+        """The scores of rows from what a perceptron's kernels have recorded of them."""
+        densities, outliers, suspicion, gains = record[:, 3:].T.copy()
+        weighted = not np.array_equal(densities, gains)
+        return cls(densities, outliers, jump_probability(suspicion), gains=gains if weighted else None)
+
+
+class Parts(NamedTuple):
+    """What the components of a model predicted for ``n`` rows, each just before it was learned."""
+
+    weights: FloatArray
+    """Their weights before each row, ``(h, n)``."""
+    likely: FloatArray
+    """The same for variances, without unlikely components."""
+    predictions: list[Prediction]
+    """One of each component."""
+
+    @classmethod
+    def alone(cls, prediction: Prediction, n_rows: int) -> Self:
+        """Those of a model that is its only component."""
+        weights = np.ones((1, n_rows))
+        return cls(weights, weights, [prediction])
+
+
+class LearnedRows(Protocol):
+    """Rows that a model has learned, with what each was predicted from.
+
+    A network corrects its predictive scale for the few rows it rests on if it predicts ``alone``. In a mixture it does
+    not: there the members' scales differ instead.
+    """
+
+    def parts(self, alone: bool) -> Parts:
+        """What the components predicted."""
+
+    def scores(self, alone: bool) -> RowScores:
+        """How well the model predicted."""
+
+
+def one_or_many(column: FloatArray, single: bool) -> Any:
+    """A column ``(n,)``, or the number of a ``single`` row."""
+    return float(column[0]) if single else column

@@ -13,6 +13,7 @@ from onepass.layers.base import Wiring
 from tests.helpers.extending import run_page
 
 RNG = np.random.default_rng(0)
+PAIRS = Wiring(8, 2, np.arange(7)[:, None] + np.arange(2), np.arange(14))  # two units at each pair of neighbours
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -99,6 +100,45 @@ def test_a_wiring_beyond_the_inputs_is_refused(offset: int, n_pools: int, words:
     patches = np.arange(18).reshape(6, 3) % 8 + offset
     with pytest.raises(ValueError, match=words):
         Wiring(8, 1, patches, np.arange(n_pools))
+
+
+@pytest.mark.parametrize(
+    ("pools", "pool_size", "words"),
+    [
+        (np.arange(6)[::-1], 1, "pool_size=1 must be 0, 1"),
+        (np.full(6, -1), 2, "6 units, of which 0 make an output"),
+        (np.arange(6) // 2, 0, "pool_size=0"),
+    ],
+)
+def test_a_wiring_whose_pools_make_no_average_is_refused(pools: np.ndarray, pool_size: int, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Wiring(8, 1, np.arange(18).reshape(6, 3) % 8, pools, pool_size)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"output_shape": lambda self, entering: 4, "wire": lambda self, entering: PAIRS},
+        {"weights_shape": lambda self, entering: (2, 2)},  # of the 3 weights of a unit
+        {"weights_shape": lambda self, entering: (1, 3)},
+        {"wire": lambda self, entering: Wiring(400, 2, np.arange(386, 400).reshape(7, 2), np.arange(14))},
+    ],
+    ids=["outputs", "weights of a unit", "units", "inputs"],
+)
+@pytest.mark.parametrize("kernel", ["auto", "reference"])
+def test_a_wiring_of_other_sizes_than_the_layer_declares_is_refused(
+    conv1d: Any, wrong: dict[str, Any], kernel: str
+) -> None:
+    layer = type("Wrong", (conv1d,), wrong)(2, 2)
+    with pytest.raises(ValueError, match="as the layer declares them"):
+        onepass.BayesianNetwork(8, (layer, 3), noise=0.1, kernel=kernel)
+
+
+@pytest.mark.parametrize("covariance", ["auto", "full", "diagonal", "low_rank", "kronecker"])
+def test_a_layer_whose_units_see_some_inputs_must_share_weights(conv1d: Any, covariance: str) -> None:
+    layer = type("Partial", (conv1d,), {"shares_weights": False})(3, 2)
+    with pytest.raises(ValueError, match="must see all inputs, unless its class has shares_weights=True"):
+        onepass.BayesianNetwork(8, (layer,), covariance=covariance, noise=0.1)
 
 
 def test_a_layer_that_is_not_registered_is_not_saved(conv1d: Any, tmp_path: Path) -> None:

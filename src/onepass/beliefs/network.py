@@ -103,6 +103,7 @@ class NetworkBelief(ABC):
 
     def _prepare(self, layout: Layout) -> None:
         """Compute what follows from the layout and the settings alone."""
+        _ = layout.wirings  # which checks the layers: compiled loops trust their sizes
         self.layout = layout
         self.settings: dict[str, Any] = {}
 

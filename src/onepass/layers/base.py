@@ -100,7 +100,7 @@ class Wiring:
     """Units that make one average."""
 
     def __post_init__(self) -> None:
-        # Compiled loops trust these indices.
+        # Compiled loops trust these indices; `Layout.wirings` compares the sizes with those that the layer declares.
         if self.patches.ndim != 2 or not ((self.patches >= 0) & (self.patches < self.n_in)).all():
             raise ValueError(
                 f"patches of a layer must have shape (positions, inputs of a unit) and indices from 0 to "
@@ -111,6 +111,13 @@ class Wiring:
             raise ValueError(
                 f"pools of a layer must have one output, or -1, for each of its {self.units} units, got shape "
                 f"{self.pools.shape}"
+            )
+        if self.pool_size == 1 and not np.array_equal(self.pools, np.arange(self.units)):
+            raise ValueError("pools of a layer with pool_size=1 must be 0, 1, ... in this order: nothing is averaged")
+        if self.pool_size < 1 or not (self.pools >= 0).any():
+            raise ValueError(
+                f"a layer must have units that make an output and a pool_size of at least 1, got {self.units} units, "
+                f"of which {int((self.pools >= 0).sum())} make an output, and pool_size={self.pool_size}"
             )
 
     @property
@@ -123,10 +130,10 @@ class Wiring:
         """Places at which the weights are applied; 1 of a dense layer, or of a convolution with a large kernel."""
         return int(self.patches.shape[0])
 
-    @property
+    @cached_property
     def is_dense(self) -> bool:
-        """Whether every unit sees every input."""
-        return self.patches.shape == (1, self.n_in)
+        """Whether every unit sees every input, in their order."""
+        return np.array_equal(self.patches, np.arange(self.n_in)[None])
 
     @property
     def units(self) -> int:

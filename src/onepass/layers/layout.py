@@ -44,8 +44,19 @@ class Layout:
 
     @cached_property
     def wirings(self) -> tuple[Wiring, ...]:
-        """One of each layer of weights."""
-        return tuple(layer.wire(entering) for layer, entering in zip(self.stack, self._entering, strict=False))
+        """One of each layer of weights; a ValueError if it does not have the sizes that the layer declares."""
+        wirings = tuple(layer.wire(entering) for layer, entering in zip(self.stack, self._entering, strict=False))
+        declared = zip(pairwise(self.widths), self.shapes, strict=True)
+        for layer, wiring, ((n_in, n_out), shape) in zip(self.stack, wirings, declared, strict=True):
+            found = (wiring.n_in, wiring.n_out, (wiring.rows, wiring.cols))
+            if found != (n_in, n_out, tuple(shape)):
+                raise ValueError(
+                    f"the wiring of {layer} must have (inputs, outputs, shape of the weights) as the layer declares "
+                    f"them, {(n_in, n_out, tuple(shape))}, got {found}"
+                )
+            if not (layer.shares_weights or wiring.is_dense):
+                raise ValueError(f"every unit of {layer} must see all inputs, unless its class has shares_weights=True")
+        return wirings
 
     @property
     def shares_weights(self) -> bool:

@@ -337,7 +337,8 @@ def test_a_fixed_noise_stays() -> None:
 
 
 def test_a_row_that_the_weights_took_up_says_nothing_of_the_noise() -> None:
-    state = LearningState(0.1, 20.0, n_seen=1e3)
+    state = LearningState(0.1, 20.0)
+    state.n_seen = 1e3
     residuals(state, [3.0], var=1e6)
     assert state.noise == pytest.approx(0.1, rel=1e-5)
     assert state.noise_weight == pytest.approx(20.0, rel=1e-5)

@@ -11,7 +11,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass.beliefs.rows import RowPlan, Rows
+from onepass.beliefs.rows import RowPlan
+from onepass.engine.rows import Rows
 from onepass.engine.step import LearningState
 
 __all__ = ["Belief", "MergeablePart", "Natural", "PerceptronBelief", "Projection", "Weights"]

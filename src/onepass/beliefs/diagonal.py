@@ -12,11 +12,11 @@ from onepass._typing import FloatArray
 from onepass.beliefs.base import Natural, Projection
 from onepass.beliefs.forgetting import prior_gap, reciprocals
 from onepass.beliefs.network import NetworkBelief, UnitVariances
-from onepass.beliefs.rows import RowPlan, Rows
+from onepass.beliefs.rows import RowPlan
 from onepass.engine.network_diagonal import learn_diagonal, look_diagonal
 from onepass.engine.network_records import NetworkRule, NetworkShape, Sites, TrainingPass
 from onepass.engine.outliers import Trust
-from onepass.engine.rows import rows_diagonal, rows_sparse
+from onepass.engine.rows import Rows, rows_diagonal, rows_sparse
 from onepass.engine.step import LearningState
 from onepass.engine.vector_matches import NoiseState
 from onepass.layers.layout import Layout
@@ -103,10 +103,10 @@ class DiagonalGaussian:
         return len(rows)
 
     def _learn_segment(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
-        belief = (plan.rule, state, plan.wander, self.mean, self.variance, rows.record)
+        belief = (plan.rule, state, plan.wander, self.mean, self.variance)
         if isinstance(rows.X, csr_array):
-            return int(rows_sparse(rows.X.data, rows.X.indices, rows.X.indptr, rows.y, *belief))
-        return int(rows_diagonal(rows.X, rows.X_var, rows.y, *belief))
+            return int(rows_sparse(rows, rows.X.data, rows.X.indices, rows.X.indptr, *belief))
+        return int(rows_diagonal(rows, *belief))
 
     def forget(self, keep: float, prior: "DiagonalGaussian") -> None:
         """Let rows count ``keep`` of what they did and the prior the rest: see `onepass.beliefs.forgetting`."""

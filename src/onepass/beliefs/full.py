@@ -13,10 +13,10 @@ from onepass._typing import FloatArray
 from onepass.beliefs.base import Natural, Projection
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import fade_root, fade_triangle, prior_gap, reciprocals
-from onepass.beliefs.rows import RowPlan, Rows
+from onepass.beliefs.rows import RowPlan
 from onepass.engine.blocks import CANCELLED, DIGITS_LOST, block_size, learn_block
 from onepass.engine.outliers import Trust
-from onepass.engine.rows import DenseRowLearner, RowLearner, Wander, rescaled, rows_dense, rows_root
+from onepass.engine.rows import DenseRowLearner, RowLearner, Rows, Wander, rescaled, rows_dense, rows_root
 from onepass.engine.step import LearningState
 from onepass.engine.threads import threads_for
 
@@ -231,14 +231,12 @@ class FullGaussian:
     def _learn_dense(self, plan: RowPlan, state: LearningState, rows: Rows, wander: Wander) -> int:
         """Learn rows into ``C`` itself, all or as many as its digits last for."""
         limit, cov = CANCELLED[self.mean.dtype], self.use_covariance()
-        given = (rows.X, rows.X_var, rows.y, plan.rule, state, wander)
-        learned, lost = rows_dense(*given, limit, self.mean, cov, rows.record, rows.sites)
+        learned, lost = rows_dense(rows, plan.rule, state, wander, limit, self.mean, cov)
         self.needs_square_root = lost
         return int(learned)
 
     def _learn_root(self, plan: RowPlan, state: LearningState, rows: Rows, forgets: bool = False) -> int:
-        belief = (plan.rule, state, self.mean, self.use_square_root())
-        return int(rows_root(rows.X, rows.X_var, rows.y, *belief, forgets, rows.record, rows.sites))
+        return int(rows_root(rows, plan.rule, state, self.mean, self.use_square_root(), forgets))
 
     def _learn_drifting(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
         """Drift on a root, or towards a prior with correlations, is a factorisation or a sum per row: rarely needed."""
@@ -272,8 +270,8 @@ class FullGaussian:
             learned = -1
             if blocks and not self.needs_square_root:
                 with_bias[: len(part), bias:] = part.X
-                given = (with_bias[: len(part)], part.y, plan.rule, state, 1.0 - plan.drift, plan.added)
-                learned = learn_block(*given, self.mean, self.use_covariance(), part.record, part.sites)
+                how = (plan.rule, state, plan.wander)
+                learned = learn_block(part, with_bias[: len(part)], *how, self.mean, self.use_covariance())
                 self.needs_square_root = learned == DIGITS_LOST
             if learned < 0:  # the rows find out how far they can be learned
                 learned = self._learn_rows(plan, state, part)

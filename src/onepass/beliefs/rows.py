@@ -1,6 +1,6 @@
-"""The arguments with which a belief learns rows: how a row is learned, and the rows themselves."""
+"""How a perceptron's belief learns a row."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -9,9 +9,8 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.beliefs.forgetting import Forgetting
 from onepass.engine.rows import RowRule, Wander
-from onepass.engine.step import SITE_SIZE
 
-__all__ = ["RowPlan", "Rows"]
+__all__ = ["RowPlan"]
 
 
 @dataclass(frozen=True)
@@ -46,26 +45,3 @@ class RowPlan:
     def wander(self) -> Wander:
         """How weights move in the kernels, where those of the prior are independent."""
         return Wander(1.0 - self.drift, self.added)
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows to learn in their order: ``X`` is ``(n, d)``, sparse or dense, without the bias's constant."""
-
-    X: Any
-    y: FloatArray
-    X_var: FloatArray
-    """``(n, d)`` variances of the inputs, or empty."""
-    record: FloatArray
-    """Receives what is known of each row from before its update, ``(n, RECORD_SIZE)``: see `engine.step`; or empty."""
-
-    sites: FloatArray = field(default_factory=lambda: np.empty((0, SITE_SIZE)))
-    """What each row contributed, ``(n, SITE_SIZE)``, NaN before it was learned; or empty."""
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    def part(self, start: int, stop: int) -> "Rows":
-        """Some of the rows."""
-        arrays = (self.X, self.y, self.X_var, self.record, self.sites)
-        return Rows(*(array[start:stop] for array in arrays))

@@ -10,16 +10,24 @@ import cython
 import numpy as np
 from cython.cimports.libc.math import isfinite
 from cython.cimports.onepass.engine.noise import Response
-from cython.cimports.onepass.engine.rows import _respond_once
-from cython.cimports.onepass.engine.step import learn_noise, learn_scalar, learn_site
+from cython.cimports.onepass.engine.rows import Prior, RowRule, Rows, Wander, respond_once
+from cython.cimports.onepass.engine.step import (
+    RECORD_EVIDENCE,
+    RECORD_LOG_DENSITY,
+    RECORD_NOISE,
+    LearningState,
+    Site,
+    learn_noise,
+    learn_row,
+)
 from scipy.linalg.blas import dsymm, dsyrk, dtrsm, ssymm, ssyrk, strsm
 
 __all__ = ["ALARMED", "CANCELLED", "DIGITS_LOST", "NOT_FINITE", "block_size", "learn_block"]
 
 _BLAS = {np.dtype(np.float64): (dsymm, dtrsm, dsyrk), np.dtype(np.float32): (ssymm, strsm, ssyrk)}
-# Below these shares of its own terms a variance has lost so many digits that ``C`` itself can't hold it.
 # Why no row of a block was learned; the alarm is raised by one that is not the last.
 DIGITS_LOST, ALARMED, NOT_FINITE = LOST, STOPPED, WRONG
+# Below these shares of its own terms a variance has lost so many digits that ``C`` itself can't hold it.
 CANCELLED = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-3}
 
 
@@ -28,163 +36,189 @@ def block_size(size):
     return 64 if size < 1024 else 128
 
 
-def block_scalars(
-    products, growth, terms, pre_mean, y, rule, state, cancelled, scores, informations, mixing, noted, out, sites
-):
-    """Run the recursion among the rows of a block.
+@cython.final
+@cython.cclass
+class _Block:
+    """A block of rows, all in units in which the covariance keeps all of itself as weights drift.
 
-    Returns the number of rows learned, or why none was. ``products`` holds ``x_k' C x_i`` and becomes ``h``.
-    All in units in which the covariance keeps all of itself as weights drift; ``growth`` has these of each row.
-    ``noted`` receives error, variance and weight of the rows from which `block_noise` is to learn the noise.
+    Parameters
+    ----------
+    rows : those of the block, of which it takes targets, records and sites
+    inputs : (b, p) array, the bias among them
+    wander : how the weights move before each row
+    mean, cov : of the belief, the lower triangle in Fortran order
     """
-    b: cython.Py_ssize_t = products.shape[0]
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    learned: cython.Py_ssize_t = b
-    with cython.nogil:
-        for i in range(b):
-            here = cython.address(products[i, 0])
-            for j in range(i):
-                earlier = cython.address(products[j, 0])
-                mix = informations[j] * earlier[i]
-                mixing[i, j] = mix
-                for k in range(i, b):
-                    here[k] -= mix * earlier[k]
-            mixing[i, i] = 1.0
-            var = growth[i] * max(here[i], 0.0)
-            if here[i] < cancelled * terms[i]:
-                learned = LOST
-                break
-            noise = state.noise
-            if sites.shape[0]:
-                site = cython.address(sites[i, 0])
-                score, information, ratio = learn_site(rule.likelihood, state, pre_mean[i], var, 0.0, y[i], site)
-            else:
-                score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean[i], var, 0.0, y[i])
-            if not isfinite(score):
-                learned = i
-                break
-            if ratio < cancelled:
-                learned = LOST
-                break
-            if state.pending:
-                noted[0, i] = state.error
-                noted[1, i] = var
-                noted[2, i] = state.pending_weight
-                state.pending = False
-            if out.shape[0]:
-                out[i, 0] = pre_mean[i]
-                out[i, 1] = var
-                out[i, 2] = noise
-                out[i, 3] = state.log_density
-                out[i, 4] = state.trust.distrust
-                out[i, 5] = state.trust.suspicion
-                out[i, 6] = state.row_evidence
-            scores[i] = score * growth[i]
-            informations[i] = information * growth[i]
-            for k in range(i + 1, b):
-                pre_mean[k] += scores[i] * here[k]
-            if i < b - 1 and state.trust.is_alarmed() and sites.shape[0] == 0:
-                learned = STOPPED
-                break
-            if state.reference > 0.0 and state.trust.distrust > 0.0:  # set aside, of which `block_noise` knows nothing
-                learned = STOPPED
-                break
-    rule.likelihood.raise_pending()
-    return learned
+
+    rows: Rows
+    cancelled: cython.double  # share of its terms below which a variance has lost its digits
+    growth: cython.double[::1]  # the unit of each row, (b,)
+    times: object  # how often variances have been added before each row, of which all but the last have faded since
+    terms: cython.double[::1]  # sums of the squares that make each row's variance, (b,)
+    products: cython.double[:, ::1]  # x_k' C x_i, which become h, (b, b)
+    pre_mean: cython.double[::1]
+    sites: cython.double[:, ::1]  # copies, as a block may not be learned
+    gains: object  # C X', (p, b)
+    scores: cython.double[::1]
+    informations: cython.double[::1]
+    mixing: cython.double[::1, :]
+    # Error, variance and weight of the rows from which `learn_noise_of` is to learn the noise.
+    errors: cython.double[::1]
+    variances: cython.double[::1]
+    weights: cython.double[::1]
+
+    def __init__(self, rows: Rows, inputs, wander: Wander, mean, cov):
+        b, added = len(inputs), np.asarray(wander.added)
+        self.rows, self.cancelled = rows, CANCELLED[cov.dtype]
+        self.gains = _BLAS[cov.dtype][0](1.0, cov, inputs.T, lower=1)
+        products = np.ascontiguousarray(inputs @ self.gains, dtype=np.float64)
+        growth = wander.kept ** np.arange(1.0, b + 1.0)
+        self.times = np.cumsum(1.0 / growth)
+        if len(added):
+            products += self.times[:, None] * ((inputs * added) @ inputs.T)
+            self.gains += ((inputs * added) * self.times[:, None]).T
+        self.growth, self.products = growth, products
+        self.terms = np.asarray(np.square(inputs) @ np.diag(cov), dtype=np.float64)
+        self.pre_mean = np.asarray(inputs @ mean, dtype=np.float64)
+        self.sites = rows.sites.copy()
+        self.mixing = np.zeros((b, b), order="F")
+        self.scores, self.informations = np.empty(b), np.empty(b)
+        self.errors, self.variances, self.weights = np.empty(b), np.empty(b), np.empty(b)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def project(self, i: cython.Py_ssize_t) -> cython.void:
+        """Make row ``i`` of the products ``h``, from those of the rows before."""
+        j: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        here = cython.address(self.products[i, 0])
+        for j in range(i):
+            earlier = cython.address(self.products[j, 0])
+            mix = self.informations[j] * earlier[i]
+            self.mixing[i, j] = mix
+            for k in range(i, self.products.shape[0]):
+                here[k] -= mix * earlier[k]
+        self.mixing[i, i] = 1.0
+
+    @cython.cfunc
+    def learn_scalars(self, rule: RowRule, state: LearningState) -> cython.Py_ssize_t:
+        """Run the recursion among the rows; the number of rows learned, or why none was."""
+        b: cython.Py_ssize_t = self.products.shape[0]
+        i: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        keeps_sites: cython.bint = self.sites.shape[0] > 0
+        site: cython.pointer(Site) = cython.NULL
+        learned: cython.Py_ssize_t = b
+        with cython.nogil:
+            for i in range(b):
+                self.project(i)
+                here = cython.address(self.products[i, 0])
+                mean = self.pre_mean[i]
+                var = self.growth[i] * max(here[i], 0.0)
+                if here[i] < self.cancelled * self.terms[i]:
+                    learned = LOST
+                    break
+                noise = state.noise
+                if keeps_sites:
+                    site = cython.cast(cython.pointer(Site), cython.address(self.sites[i, 0]))
+                y = self.rows.targets[i]
+                score, information, ratio = learn_row(rule.likelihood, state, mean, var, 0.0, y, site)
+                if not isfinite(score):
+                    learned = i
+                    break
+                if ratio < self.cancelled:
+                    learned = LOST
+                    break
+                if state.pending:
+                    self.errors[i] = state.error
+                    self.variances[i] = var
+                    self.weights[i] = state.pending_weight
+                    state.pending = False
+                state.record_row(self.rows.records, i, mean, var, noise)
+                self.scores[i] = score * self.growth[i]
+                self.informations[i] = information * self.growth[i]
+                for k in range(i + 1, b):
+                    self.pre_mean[k] += self.scores[i] * here[k]
+                # A row that was set aside has left nothing for `learn_noise_of` to learn from.
+                set_aside: cython.bint = state.reference > 0.0 and state.trust.distrust > 0.0
+                if set_aside or (i < b - 1 and state.trust.is_alarmed() and not keeps_sites):
+                    learned = STOPPED
+                    break
+        rule.likelihood.raise_pending()
+        return learned
+
+    @cython.cfunc
+    def learn_noise_of(
+        self, rule: RowRule, state: LearningState, gains: cython.double[::1, :], mean: cython.double[::1]
+    ) -> cython.Py_ssize_t:
+        """Learn the noise from the rows, whose steps are known, up to the one after which it is re-weighed.
+
+        ``gains``, ``(p, b)``, are ``c`` of each row; ``mean`` is moved along with them.
+        """
+        i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
+        p: cython.Py_ssize_t = mean.shape[0]
+        records: cython.double[:, ::1] = self.rows.records
+        learned: cython.Py_ssize_t = self.scores.shape[0]
+        prior: Prior = Prior(p=p, coupled=False, values=cython.NULL)
+        response: Response
+        with cython.nogil:
+            for i in range(self.scores.shape[0]):
+                state.pending = True
+                state.error = self.errors[i]
+                state.var = self.variances[i]
+                state.input_var = 0.0
+                state.pending_weight = self.weights[i]
+                noise = state.noise
+                gain = cython.address(gains[0, i])
+                respond_once(p, state.var, gain, cython.address(mean[0]), rule, prior, cython.address(response))
+                learn_noise(state, cython.address(response))
+                for j in range(p):
+                    mean[j] += self.scores[i] * gain[j]
+                if records.shape[0]:
+                    records[i, RECORD_NOISE] = noise
+                    records[i, RECORD_LOG_DENSITY] = state.log_density
+                    records[i, RECORD_EVIDENCE] = state.row_evidence
+                if state.is_due(p):
+                    learned = i + 1
+                    break
+        return learned
 
 
-def block_noise(state, rule, noted, gains, scores, mean, out):
-    """Learn the noise from the rows of a block whose steps are known, up to the one after which it is re-weighed.
+def learn_block(rows: Rows, inputs, rule: RowRule, state: LearningState, wander: Wander, mean, cov):
+    """Learn one block of rows, with ``inputs`` that have the bias, into the lower triangle of ``cov``, in place.
 
-    ``gains``, ``(p, b)``, are ``c`` of each row; ``mean`` is moved along with them.
-    """
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    p: cython.Py_ssize_t = mean.shape[0]
-    learned: cython.Py_ssize_t = noted.shape[1]
-    response: Response
-    with cython.nogil:
-        for i in range(noted.shape[1]):
-            state.pending = True
-            state.error = noted[0, i]
-            state.var = noted[1, i]
-            state.input_var = 0.0
-            state.pending_weight = noted[2, i]
-            if out.shape[0]:
-                out[i, 2] = state.noise
-            gain = cython.address(gains[0, i])
-            _respond_once(p, noted[1, i], gain, cython.address(mean[0]), rule, cython.NULL, cython.address(response))
-            learn_noise(state, cython.address(response))
-            for j in range(p):
-                mean[j] += scores[i] * gain[j]
-            if out.shape[0]:
-                out[i, 3] = state.log_density
-                out[i, 6] = state.row_evidence
-            if state.is_due(p):
-                learned = i + 1
-                break
-    return learned
-
-
-def learn_block(rows, y, rule, state, kept, added, mean, cov, out, sites):
-    """Learn one block of rows, the bias among them, into the lower triangle of ``cov`` (Fortran order), in place.
-
-    Before each row the weights move, ``C <- kept C + diag(added)``, unless ``added`` is empty.
+    Before each row the weights move as ``wander`` says; ``cov`` is in Fortran order.
     Returns the number of rows learned: all, or fewer where the rows so far are to be re-weighed before the next one.
     Or `DIGITS_LOST` where ``cov`` would lose its digits, `ALARMED`, or `NOT_FINITE` where a row is not finite: then
     nothing has changed.
     """
-    symm, trsm, syrk = _BLAS[cov.dtype]
-    b = len(rows)
-    diagonal = np.diag(cov)
-    gains = symm(1.0, cov, rows.T, lower=1)  # C X', (p, b)
-    products = np.ascontiguousarray(rows @ gains, dtype=np.float64)
-    terms = np.square(rows) @ diagonal
-    growth = kept ** np.arange(1.0, b + 1.0)
-    # Before row i the variances have been added i + 1 times, of which all but the last have faded since.
-    times = np.cumsum(1.0 / growth)
-    if len(added):
-        products += times[:, None] * ((rows * added) @ rows.T)
-        gains += ((rows * added) * times[:, None]).T
-    scores, informations, mixing = np.empty(b), np.empty(b), np.zeros((b, b), order="F")
-    progress, new_sites, noted = state.copy(), sites.copy(), np.empty((3, b))
-    learned = block_scalars(
-        products,
-        growth,
-        np.asarray(terms, dtype=np.float64),
-        np.asarray(rows @ mean, dtype=np.float64),
-        y,
-        rule,
-        progress,
-        CANCELLED[cov.dtype],
-        scores,
-        informations,
-        mixing,
-        noted,
-        out,
-        new_sites,
-    )
+    _, trsm, syrk = _BLAS[cov.dtype]
+    b = len(inputs)
+    block = _Block(rows, inputs, wander, mean, cov)
+    progress = state.copy()
+    learned = block.learn_scalars(rule, progress)
     if learned != b:
         return learned if learned < 0 else NOT_FINITE
-    steps = trsm(1.0, mixing.astype(cov.dtype, order="F"), gains, side=1, lower=1, trans_a=1, diag=1, overwrite_b=1)
+    mixing = np.asarray(block.mixing).astype(cov.dtype, order="F")
+    steps = trsm(1.0, mixing, block.gains, side=1, lower=1, trans_a=1, diag=1, overwrite_b=1)
     if state.reference:
         first = progress.n_weighted - b
         gains = np.asfortranarray(steps, dtype=np.float64)
-        b = block_noise(progress, rule, noted, gains, scores, mean.astype(np.float64), out)
+        b = block.learn_noise_of(rule, progress, gains, mean.astype(np.float64))
         progress.n_weighted = first + b
-        steps, scores, informations = steps[:, :b], scores[:b], informations[:b]
+    scores, informations = np.asarray(block.scores)[:b], np.asarray(block.informations)[:b]
+    steps = steps[:, :b]
     state.assign(progress)
-    sites[:b] = new_sites[:b]
+    rows.sites[:b] = block.sites[:b]
     mean += steps @ scores.astype(cov.dtype)
     for sign in (1.0, -1.0):  # a widening row has a negative information
         part = sign * informations > 0.0
         if part.any():
             scaled = np.asfortranarray(steps[:, part] * np.sqrt(sign * informations[part]).astype(cov.dtype))
             syrk(-sign, scaled, beta=1.0, c=cov, lower=1, overwrite_c=1)
-    if len(added):
-        cov[np.diag_indices(len(mean))] += times[b - 1] * added
-        if kept != 1.0:
-            cov *= growth[b - 1]
+    if len(wander.added):
+        cov[np.diag_indices(len(mean))] += block.times[b - 1] * np.asarray(wander.added)
+        if wander.kept != 1.0:
+            cov *= block.growth[b - 1]
     return b

@@ -1,7 +1,7 @@
 from typing import Any
 
 from onepass._typing import FloatArray
-from onepass.engine.rows import RowRule
+from onepass.engine.rows import RowRule, Rows, Wander
 from onepass.engine.step import LearningState
 
 ALARMED: int
@@ -11,14 +11,11 @@ NOT_FINITE: int
 
 def block_size(size: int) -> int: ...
 def learn_block(
-    rows: FloatArray,
-    y: FloatArray,
+    rows: Rows,
+    inputs: FloatArray,
     rule: RowRule,
     state: LearningState,
-    kept: float,
-    added: FloatArray,
+    wander: Wander,
     mean: FloatArray,
     cov: FloatArray,
-    out: FloatArray,
-    sites: FloatArray,
 ) -> int: ...

@@ -1,4 +1,4 @@
-from onepass.engine.rows cimport RowRule
+from onepass.engine.rows cimport Prior, RowRule
 from onepass.engine.step cimport LearningState
 
 # Where in a record each number of its head stands, and where the head ends.
@@ -10,19 +10,21 @@ cpdef enum:
     OF_REFERENCE, OF_SQUARES, OF_WEIGHT, OF_COPIES, OF_TRUSTED_COPIES, OF_LOG_START, OF_START_WEIGHT, OF_LAST_LOG_NOISE,
     OF_LAST_SEEN, OF_LAST_NOISE_WEIGHT, OF_TOTAL, N_REWEIGHED
 
+# Rows of the array behind a `Projection`.
+cdef enum:
+    PROJECTED_MEAN, PROJECTED_VAR, PROJECTED_NOISE, PROJECTED_NOISE_WEIGHT, PROJECTED_DISTRUST
+
 cpdef Py_ssize_t learn_fleet(
     const double[:, ::1] X, const double[::1] y, const long long[::1] slots, const long long[::1] order, RowRule rule,
     double noise_window, double clock, double[:, ::1] records, double[:, ::1] out
 )
-cdef const double* _prior_of(RowRule rule, const double* record) noexcept nogil
+cdef Prior _prior_of(RowRule rule, const double* record, Py_ssize_t p) noexcept nogil
 cdef Py_ssize_t _end_of_belief(Py_ssize_t p) noexcept nogil
 cdef LearningState _state_of(double noise_window, Py_ssize_t n_behind)
 cdef void _read(const double* record, Py_ssize_t p, bint reweighs, LearningState state) noexcept nogil
 cdef void _write(double* record, Py_ssize_t p, bint reweighs, LearningState state) noexcept nogil
-cdef void _answer_alarm(
-    double* record, Py_ssize_t p, const double* prior, LearningState state, double* space
-) noexcept nogil
-cdef void _return_to_prior(double* record, Py_ssize_t p, const double* prior, LearningState state) noexcept nogil
+cdef void _answer_alarm(double* record, Prior prior, LearningState state, double* space) noexcept nogil
+cdef void _return_to_prior(double* record, Prior prior, LearningState state) noexcept nogil
 cdef const double* _record_ahead(
     const double* record, long long rows, Py_ssize_t p, bint reweighs, RowRule rule, LearningState state, double* later,
     double* space

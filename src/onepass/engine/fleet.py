@@ -7,21 +7,33 @@ of a `Trust`. The root stays packed, without the zeros above its diagonal (half 
 while the kernel of a single perceptron updates it.
 """
 
+from typing import NamedTuple
+
 import cython
 import numpy as np
 from cython.cimports.libc.math import floor, pow, sqrt
 from cython.cimports.libc.string import memcpy
 from cython.cimports.onepass.engine.noise import Response
 from cython.cimports.onepass.engine.outliers import N_GUARD, Trust
-from cython.cimports.onepass.engine.rows import forget_root, learn_row_root, rescale_root, scratch_size
+from cython.cimports.onepass.engine.rows import Row, forget_root, learn_row_root, rescale_root, scratch_size
 from cython.cimports.onepass.engine.step import LearningState, score_row
+
+
+class Projection(NamedTuple):
+    """What rows are predicted from, ``(n,)`` each."""
+
+    mean: object  # of x'w
+    var: object
+    noise: object
+    noise_weight: object  # how many rows the noise rests on
+    distrust: object  # probability that the target is not to be trusted; 0 without targets
 
 
 def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
     """Learn rows, each into the record of its slot, in the given order.
 
-    Returns the number of rows learned, fewer than all if one can't be. ``out`` receives mean, variance, noise and log
-    density from before each row, its distrust and the log odds of a jump after it, if it has room for them.
+    Returns the number of rows learned, fewer than all if one can't be. ``out``, ``(n, RECORD_SIZE)`` or empty, receives
+    what each was predicted from: see `step.RowRecord`.
     """
     d: cython.Py_ssize_t = X.shape[1]
     p: cython.Py_ssize_t = d + rule.bias
@@ -37,16 +49,13 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
         for n in range(order.shape[0]):
             i = order[n]
             record = cython.address(records[slots[i], 0])
-            prior = _prior_of(rule, record)
+            prior = _prior_of(rule, record, p)
             _read(record, p, reweighs, state)
             if state.trust.is_alarmed():
-                _answer_alarm(record, p, prior, state, cython.address(space[0]))
+                _answer_alarm(record, prior, state, cython.address(space[0]))
             noise = state.noise
             seen = learn_row_root(
-                cython.address(X[i, 0]),
-                cython.NULL,
-                d,
-                y[i],
+                Row(x=cython.address(X[i, 0]), x_var=cython.NULL, d=d, y=y[i], site=cython.NULL),
                 rule,
                 state,
                 record + HEAD,
@@ -55,30 +64,20 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
                 prior,
                 True,
                 cython.address(space[0]),
-                cython.NULL,
             )
             if not seen.learned:
                 learned = n
                 break
             _write(record, p, reweighs, state)
             record[AT_TOUCHED] = clock
-            if out.shape[0]:
-                out[i, 0] = seen.pre_mean
-                out[i, 1] = seen.pre_var
-                out[i, 2] = noise
-                out[i, 3] = state.log_density
-                out[i, 4] = state.trust.distrust
-                out[i, 5] = state.trust.suspicion
-                out[i, 6] = state.row_evidence
+            state.record_row(out, i, seen.pre_mean, seen.pre_var, noise)
     rule.likelihood.raise_pending()
     return learned
 
 
-def _prior_of(rule, record):
-    """What a key's forgetting goes towards, and what it returns to after an alarm; or NULL."""
-    if rule.priors.shape[0] == 0:
-        return cython.NULL
-    return cython.address(rule.priors[cython.cast(cython.Py_ssize_t, record[AT_PRIOR]), 0])
+def _prior_of(rule, record, p):
+    """What a key's forgetting goes towards, and what it returns to after an alarm."""
+    return rule.prior(cython.cast(cython.Py_ssize_t, record[AT_PRIOR]), p)
 
 
 def _end_of_belief(p):
@@ -140,30 +139,31 @@ def _write(record, p, reweighs, state):
     state.trust.write(behind)
 
 
-def _answer_alarm(record, p, prior, state, space):
+def _answer_alarm(record, prior, state, space):
     """Change a key's belief before its next row, if the truth has jumped, or the scale of the weights."""
     if state.trust.has_jumped():
-        _return_to_prior(record, p, prior, state)
+        _return_to_prior(record, prior, state)
         state.begin_anew()
     else:
-        rescale_root(p, prior, state.trust, record + HEAD, record + HEAD + p, True, space)
+        rescale_root(prior, state.trust, record + HEAD, record + HEAD + prior.p, True, space)
 
 
-def _return_to_prior(record, p, prior, state):
+def _return_to_prior(record, prior, state):
     """Give a key the covariance of its prior; where its targets have changed, also the mean, and a wider covariance.
 
     Its rows are not re-weighed any more then: the prior that it shares with other keys is not the one it started over
     from.
     """
+    p = prior.p
     size: cython.Py_ssize_t = p * (p + 1) // 2
-    memcpy(record + HEAD + p, prior + p, size * cython.sizeof(cython.double))
+    memcpy(record + HEAD + p, prior.values + p, size * cython.sizeof(cython.double))
     if not state.trust.starts_over():
         return
-    memcpy(record + HEAD, prior, p * cython.sizeof(cython.double))
+    memcpy(record + HEAD, prior.values, p * cython.sizeof(cython.double))
     i: cython.Py_ssize_t
     reach = 0.0
     for i in range(size):
-        reach += prior[p + i] * prior[p + i]
+        reach += prior.values[p + i] * prior.values[p + i]
     times = sqrt(max(state.trust.far_square / max(reach, 1e-300), 1.0))
     for i in range(size):
         record[HEAD + p + i] *= times
@@ -176,8 +176,8 @@ def _record_ahead(record, rows, p, reweighs, rule, state, later, space):
     The key's running quantities are then in ``state``.
     """
     _read(record, p, reweighs, state)
-    prior = _prior_of(rule, record)
-    if rows == 0 or prior == cython.NULL:
+    prior = _prior_of(rule, record, p)
+    if rows == 0 or prior.values == cython.NULL:
         return record
     steps = 0.0
     if rule.period > 0:  # those at the multiples of the period from the rows seen on, the first row's left out
@@ -187,34 +187,31 @@ def _record_ahead(record, rows, p, reweighs, rule, state, later, space):
         return record
     memcpy(later, record, _end_of_belief(p) * cython.sizeof(cython.double))
     if alarmed:
-        _answer_alarm(later, p, prior, state, space)
+        _answer_alarm(later, prior, state, space)
     if steps > 0.0:
-        forget_root(p, pow(rule.keep, steps), rule.coupled, prior, later + HEAD, later + HEAD + p, True, space)
+        forget_root(prior, pow(rule.keep, steps), later + HEAD, later + HEAD + p, True, space)
     return later
 
 
 def project_fleet(X, slots, ahead, rule, records, prior):
-    """Mean and variance of ``x'w``, the noise and what it rests on for every row so many ``ahead``, ``(n, 4)``.
-
-    Slot -1 is the prior's record.
-    """
-    return _project(X, np.empty(0), slots, ahead, rule, records, prior)
+    """Return a `Projection` of every row so many ``ahead``; slot -1 is the prior's record."""
+    return Projection(*_project(X, np.empty(0), slots, ahead, rule, records, prior))
 
 
 def distrust_fleet(X, y, slots, ahead, rule, records, prior):
     """Probability that each target is not to be trusted, ``(n,)``; see `project_fleet`."""
-    return _project(X, y, slots, ahead, rule, records, prior)[:, 4].copy()
+    return Projection(*_project(X, y, slots, ahead, rule, records, prior)).distrust
 
 
 def _project(X, y, slots, ahead, rule, records, prior):
-    """What `project_fleet` returns and, where there are targets, their distrust, ``(n, 5)``."""
+    """The parts of a `Projection`, ``(5, n)``."""
     d: cython.Py_ssize_t = X.shape[1]
     bias: cython.Py_ssize_t = rule.bias
     p: cython.Py_ssize_t = d + bias
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
-    result = np.empty((X.shape[0], 5))
+    result = np.zeros((5, X.shape[0]))
     out: cython.double[:, ::1] = result
     space: cython.double[::1] = np.ones(p)
     x = cython.address(space[0])
@@ -244,12 +241,14 @@ def _project(X, y, slots, ahead, rule, records, prior):
                     coord += root[k] * x[k]
                 root += j + 1
                 var += coord * coord
-            out[i, 0] = mean
-            out[i, 1] = var
-            out[i, 2] = state.noise
-            out[i, 3] = state.noise_weight
+            out[PROJECTED_MEAN, i] = mean
+            out[PROJECTED_VAR, i] = var
+            out[PROJECTED_NOISE, i] = state.noise
+            out[PROJECTED_NOISE_WEIGHT, i] = state.noise_weight
             if scores:
-                _, out[i, 4] = score_row(rule.likelihood, state, mean, var, 0.0, cython.address(response), y[i])
+                _, out[PROJECTED_DISTRUST, i] = score_row(
+                    rule.likelihood, state, mean, var, 0.0, cython.address(response), y[i]
+                )
     rule.likelihood.raise_pending()
     return result
 

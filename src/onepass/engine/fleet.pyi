@@ -1,3 +1,5 @@
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +23,13 @@ N_REWEIGHED: int
 Slots = NDArray[np.int64]
 Table = NDArray[np.int32]
 
+class Projection(NamedTuple):
+    mean: FloatArray
+    var: FloatArray
+    noise: FloatArray
+    noise_weight: FloatArray
+    distrust: FloatArray
+
 def learn_fleet(
     X: FloatArray,
     y: FloatArray,
@@ -34,7 +43,7 @@ def learn_fleet(
 ) -> int: ...
 def project_fleet(
     X: FloatArray, slots: Slots, ahead: Slots, rule: RowRule, records: FloatArray, prior: FloatArray
-) -> FloatArray: ...
+) -> Projection: ...
 def distrust_fleet(
     X: FloatArray, y: FloatArray, slots: Slots, ahead: Slots, rule: RowRule, records: FloatArray, prior: FloatArray
 ) -> FloatArray: ...

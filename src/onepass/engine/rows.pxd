@@ -1,8 +1,10 @@
 from onepass.engine.matches cimport CompiledLikelihood
 from onepass.engine.noise cimport AllRows, Response
 from onepass.engine.outliers cimport Trust
-from onepass.engine.step cimport LearningState
+from onepass.engine.step cimport LearningState, Site
 from onepass.engine.switching cimport Switching
+
+cimport cython
 
 ctypedef fused Real:
     float
@@ -12,6 +14,35 @@ ctypedef fused Index:
     int
     long long
 
+# A prior's mean and the lower triangle of its covariance's root, row after row; NULL for none.
+cdef struct Prior:
+    Py_ssize_t p
+    bint coupled  # whether weights are correlated
+    const double* values
+
+cdef struct Row:
+    const double* x
+    const double* x_var  # NULL where the inputs are certain
+    Py_ssize_t d
+    double y
+    Site* site  # NULL where none is kept
+
+# Whether a row was learned, or would have cost the covariance its digits; mean and variance of its pre-activation.
+cdef struct Seen:
+    bint learned
+    bint digits_lost
+    double pre_mean
+    double pre_var
+
+@cython.final
+cdef class Rows:
+    cdef readonly object X, y, X_var, record, sites
+    cdef const double[:, ::1] inputs, input_vars
+    cdef const double[::1] targets
+    cdef double[:, ::1] records, kept_sites
+    cdef Row row(self, Py_ssize_t i) noexcept nogil
+    cdef bint finish(self, Py_ssize_t i, LearningState state, Seen seen, double noise) noexcept nogil
+
 cdef class RowRule:
     cdef readonly CompiledLikelihood likelihood
     cdef readonly int bias
@@ -20,16 +51,11 @@ cdef class RowRule:
     cdef const double[:, ::1] priors
     cdef readonly const double[::1] centre, precisions
     cdef bint coupled
+    cdef Prior prior(self, Py_ssize_t number, Py_ssize_t p) noexcept nogil
 
 cdef class Wander:
     cdef readonly double kept
     cdef const double[::1] added
-
-cdef struct Seen:
-    bint learned
-    bint digits_lost
-    double pre_mean
-    double pre_var
 
 cdef class RowLearner:
     cdef RowRule rule
@@ -38,7 +64,7 @@ cdef class RowLearner:
     cdef double[::1] scratch
     cdef double[:, ::1] root
     cdef bint call(self, const double[::1] x, double y) noexcept nogil
-    cdef bint learn_row(self, const double[::1] x, double y) noexcept nogil
+    cdef bint learn_row(self, Row row) noexcept nogil
     cdef double variance(self, const double[::1] x) noexcept nogil
     cdef void save(self, double* saved) noexcept nogil
     cdef void go_back(self, const double* saved) noexcept nogil
@@ -57,39 +83,47 @@ cdef class RowMixture:
     cdef void go_back(self, Py_ssize_t last)
 
 cdef Seen learn_row_root(
-    const double* x, const double* x_var, Py_ssize_t d, double y, RowRule rule, LearningState state,
-    Real* mean, Real* root, bint packed, const double* prior, bint forgets, Real* scratch, double* site
+    Row row, RowRule rule, LearningState state, Real* mean, Real* root, bint packed, Prior prior, bint forgets, Real* scratch
 ) noexcept nogil
 cdef Seen learn_row_dense(
-    const double* x, const double* x_var, Py_ssize_t d, double y, RowRule rule, LearningState state,
-    LearningState before, Wander wander, double cancelled, Real* mean, Real* cov, Real* scratch, double* site
+    Row row, RowRule rule, LearningState state, LearningState before, Wander wander, double cancelled, Real* mean,
+    Real* cov, Real* scratch
 ) noexcept nogil
 cdef Py_ssize_t scratch_size(RowRule rule, Py_ssize_t p) noexcept nogil
-cdef void forget_root(
-    Py_ssize_t p, double keep, bint coupled, const double* prior, Real* mean, Real* root, bint packed, Real* space
+cdef Py_ssize_t _start(Py_ssize_t p, Py_ssize_t j, bint packed) noexcept nogil
+cdef double _inverse(double value) noexcept nogil
+cdef void _root_coordinates(Py_ssize_t p, const Real* root, bint packed, const Real* x, Real* coords) noexcept nogil
+cdef double _root_input_var(
+    Row row, Py_ssize_t bias, Py_ssize_t p, const Real* mean, const Real* root, bint packed
 ) noexcept nogil
-cdef void _respond_once(
-    Py_ssize_t p, double var, const Real* gain, const Real* mean, RowRule rule, const double* prior, Response* response
+cdef void _shrink_root(
+    Py_ssize_t p, double information, double ratio, const Real* coords, Real* root, bint packed, Real* gain,
+    Real* shrink, Real* inverses
 ) noexcept nogil
-cdef void respond_root(
-    Py_ssize_t p, Py_ssize_t steps, bint coupled, const double* prior, const Real* coords, double var, const Real* mean,
-    const Real* root, bint packed, Response* response
+cdef void _multiply_lower(Py_ssize_t p, const Real* cov, const Real* x, Real* product) noexcept nogil
+cdef void forget_root(Prior prior, double keep, Real* mean, Real* root, bint packed, Real* space) noexcept nogil
+cdef void _relative_root(
+    Prior prior, const Real* mean, const Real* root, bint packed, Real* ratio, Real* pull, Real* space
 ) noexcept nogil
-cdef void reweigh_root(
-    Py_ssize_t p, bint coupled, const double* prior, LearningState state, Real* mean, Real* root, bint packed, Real* space
+cdef void _subtract_rows(Py_ssize_t p, Py_ssize_t i, const Real* factor, Real* root, bint packed) noexcept nogil
+cdef void respond_once(
+    Py_ssize_t p, double var, const Real* gain, const Real* mean, RowRule rule, Prior prior, Response* response
+) noexcept nogil
+cdef void _respond_root(
+    Prior prior, Py_ssize_t steps, const Real* coords, double var, const Real* mean, const Real* root, bint packed,
+    Response* response
+) noexcept nogil
+cdef void _reweigh_root(
+    Prior prior, LearningState state, Real* mean, Real* root, bint packed, Real* space
 ) noexcept nogil
 cdef void rescale_root(
-    Py_ssize_t p, const double* prior, Trust trust, double* mean, double* root, bint packed, double* space
+    Prior prior, Trust trust, double* mean, double* root, bint packed, double* space
 ) noexcept nogil
-cpdef void rescaled(const double[::1] prior, Trust trust, double[::1] mean, double[:, ::1] root)
-cdef AllRows _ask_root(
-    Py_ssize_t p, bint coupled, const double* prior, const Real* mean, const Real* root, bint packed, double* memory
-) noexcept nogil
-cdef void _whitened_gap(
-    Py_ssize_t p, bint coupled, const double* prior, const Real* mean, double* gap
-) noexcept nogil
-cdef void _whiten(Py_ssize_t p, bint coupled, const double* prior, double* vector) noexcept nogil
-cdef void _unwhiten(Py_ssize_t p, bint coupled, const double* prior, double* vector) noexcept nogil
+cdef AllRows _ask_root(Prior prior, const Real* mean, const Real* root, bint packed, double* memory) noexcept nogil
+cdef const double* _prior_row(Prior prior, Py_ssize_t j) noexcept nogil
+cdef void _whitened_gap(Prior prior, const Real* mean, double* gap) noexcept nogil
+cdef void _whiten(Prior prior, double* vector) noexcept nogil
+cdef void _unwhiten(Prior prior, double* vector) noexcept nogil
 cdef void _factor_row(
     Py_ssize_t i, double keep, double fade, const Real* ratio, Real* factor, Real* pivot, Real* s
 ) noexcept nogil
@@ -97,20 +131,6 @@ cdef void _store(Py_ssize_t p, const Real* mean, const Real* root, bint packed, 
 cdef void _restore(Py_ssize_t p, Real* mean, Real* root, bint packed, const Real* saved) noexcept nogil
 cdef double _wandered(double variance, double kept, double added, double n) noexcept nogil
 cdef bint _load(Real* x, const double* row, Py_ssize_t d, int bias) noexcept nogil
-cpdef Py_ssize_t rows_root(
-    const double[:, ::1] X, const double[:, ::1] X_var, const double[::1] y, RowRule rule, LearningState state,
-    Real[::1] mean, Real[:, ::1] root, bint forgets, double[:, ::1] out, double[:, ::1] sites
-)
-cpdef tuple rows_dense(
-    const double[:, ::1] X, const double[:, ::1] X_var, const double[::1] y, RowRule rule, LearningState state,
-    Wander wander, double cancelled, Real[::1] mean, Real[::1, :] cov, double[:, ::1] out,
-    double[:, ::1] sites
-)
-cpdef Py_ssize_t rows_diagonal(
-    const double[:, ::1] X, const double[:, ::1] X_var, const double[::1] y, RowRule rule, LearningState state,
-    Wander wander, Real[::1] mean, Real[::1] variance, double[:, ::1] out
-)
-cpdef Py_ssize_t rows_sparse(
-    const double[::1] data, const Index[::1] indices, const Index[::1] indptr, const double[::1] y, RowRule rule,
-    LearningState state, Wander wander, Real[::1] mean, Real[::1] variance, double[:, ::1] out
-)
+cdef void _step_weight(
+    Real* mean, Real* variance, double x, double score, double information, double ratio, double var
+) noexcept nogil

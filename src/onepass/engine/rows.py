@@ -1,10 +1,8 @@
 """The row kernels: one compiled loop over the rows for each form of the belief.
 
 Every kernel returns the number of rows it learned: all of them; or up to the one that raised an alarm, see `outliers`,
-which the caller answers; or the index of the first that is not finite, of which nothing was written. ``out``, if it is
-not empty, receives mean, variance, noise and log density of each row before its update, how far it was distrusted, and
-the log odds of a jump after it. ``sites``, if they are not empty, are what each row contributed, ``(n, SITE_SIZE)``,
-see `step.learn_site`. The belief may be in single or double precision.
+which the caller answers; or the index of the first that is not finite, of which nothing was written. The belief may be
+in single or double precision.
 """
 
 import cython
@@ -13,10 +11,53 @@ from cython.cimports.libc.math import expm1, fabs, fmod, isfinite, log, log1p, s
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcpy
 from cython.cimports.onepass.engine.noise import AllRows, Response, tridiagonalise
-from cython.cimports.onepass.engine.step import N_SITE, LearningState, learn_noise, learn_scalar, learn_site
+from cython.cimports.onepass.engine.outliers import Trust
+from cython.cimports.onepass.engine.step import LearningState, Site, learn_noise, learn_row, learn_scalar
 
 _TINY = cython.declare(cython.double, 1e-100)  # the square root of a share of the variance that is none
 _EXHAUSTED = cython.declare(cython.double, 1e-24)  # squares that are all rounding, of a vector of Lanczos's method
+
+
+class Rows:
+    """Rows to learn in their order.
+
+    Parameters
+    ----------
+    X : (n, d) array or csr_array, without the bias's constant
+    y : (n,) array
+    X_var : (n, d) variances of the inputs, or empty
+    record : (n, RECORD_SIZE) array that receives what each row was predicted from, see `step.RowRecord`; or empty
+    sites : (n, SITE_SIZE) array of what each row contributed, see `step.Site`, NaN before it was learned; or empty
+    """
+
+    def __init__(self, X, y, X_var, record, sites):
+        self.X, self.y, self.X_var, self.record, self.sites = X, y, X_var, record, sites
+        self.inputs = X if isinstance(X, np.ndarray) else np.empty((0, X.shape[1]))
+        self.targets, self.input_vars, self.records, self.kept_sites = y, X_var, record, sites
+
+    def __len__(self):
+        return self.targets.shape[0]
+
+    def part(self, start, stop):
+        """Some of the rows."""
+        if start == 0 and stop >= len(self):
+            return self
+        return Rows(*(array[start:stop] for array in (self.X, self.y, self.X_var, self.record, self.sites)))
+
+    def row(self, i):
+        """A row of those that are not sparse."""
+        row: Row = Row(x=cython.NULL, x_var=cython.NULL, d=self.inputs.shape[1], y=self.targets[i], site=cython.NULL)
+        row.x = cython.address(self.inputs[i, 0])
+        if self.input_vars.shape[0]:
+            row.x_var = cython.address(self.input_vars[i, 0])
+        if self.kept_sites.shape[0]:
+            row.site = cython.cast(cython.pointer(Site), cython.address(self.kept_sites[i, 0]))
+        return row
+
+    def finish(self, i, state, seen, noise):
+        """Record a row that was learned at a noise; whether the caller is to answer an alarm before the next one."""
+        state.record_row(self.records, i, seen.pre_mean, seen.pre_var, noise)
+        return state.trust.is_alarmed() and self.kept_sites.shape[0] == 0
 
 
 class RowRule:
@@ -51,6 +92,13 @@ class RowRule:
         self.coupled = len(self.priors) > 0 and _is_coupled(np.asarray(self.priors))
         self.centre, self.precisions = np.array(centre, dtype=np.float64), np.array(precisions, dtype=np.float64)
 
+    def prior(self, number, p):
+        """A prior of ``p`` weights, if there is any."""
+        prior: Prior = Prior(p=p, coupled=self.coupled, values=cython.NULL)
+        if self.priors.shape[0]:
+            prior.values = cython.address(self.priors[number, 0])
+        return prior
+
     def __reduce__(self):
         arrays = (np.asarray(self.priors), np.asarray(self.centre), np.asarray(self.precisions))
         return RowRule, (self.likelihood, self.bias, self.period, self.keep, *arrays)
@@ -84,7 +132,22 @@ def scratch_size(rule, p):
     return 4 * p if rule.priors.shape[0] == 0 else 10 * p + 3 * (p * (p + 1) // 2)
 
 
-def forget_root(p, keep, coupled, prior, mean, root, packed, space):
+def _start(p, j, packed):
+    """Where row ``j`` of a root begins, which is stored with its zeros or, ``packed``, without."""
+    return j * (j + 1) // 2 if packed else j * p
+
+
+def _prior_row(prior, j):
+    """Row ``j`` of a prior's root."""
+    return prior.values + prior.p + j * (j + 1) // 2
+
+
+def _inverse(value):
+    """The inverse, or 0 of 0: what the prior knows exactly does not move."""
+    return 1.0 / value if value != 0.0 else 0.0
+
+
+def forget_root(prior, keep, mean, root, packed, space):
     """Forget towards a prior, ``P <- k P + (1 - k) P0`` and the same for ``P m``, in a root ``C = R'R``.
 
     A share ``k`` above 1 makes the rows count more, as when they are re-weighed to a smaller noise.
@@ -96,32 +159,59 @@ def forget_root(p, keep, coupled, prior, mean, root, packed, space):
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
+    p = prior.p
     half: cython.Py_ssize_t = p * (p + 1) // 2
     fade = 1.0 - keep
     ratio = space
     factor = space + half
-    gap = space + 2 * half
-    pull = gap + p
-    inverse = pull + p  # of the diagonal of R0
-    pivot = inverse + p  # inverses of the diagonal of L
+    pull = space + 2 * half
+    pivot = pull + p  # inverses of the diagonal of L
     faded = pivot + p
+    _relative_root(prior, mean, root, packed, ratio, pull, pivot)
+    for i in range(p):
+        _factor_row(i, keep, fade, ratio, factor, pivot, faded)
+        low = factor + i * (i + 1) // 2
+        _subtract_rows(p, i, low, root, packed)
+        total = pull[i]
+        for j in range(i):
+            total -= low[j] * pull[j]
+        scale = pivot[i]
+        r = root + _start(p, i, packed)
+        for k in range(i + 1):
+            r[k] *= scale
+        pull[i] = total * scale
+    for i in range(p):
+        r = root + _start(p, i, packed)
+        total = fade * pull[i]
+        for k in range(i + 1):
+            mean[k] += total * r[k]
+
+
+def _relative_root(prior, mean, root, packed, ratio, pull, space):
+    """Fill ``S = R R0^-1``, packed, and ``S R0'^-1 (m0 - m)``; ``space`` has room for ``2 p`` numbers."""
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    p = prior.p
+    gap = space
+    inverse = space + p  # of the diagonal of R0
     for j in range(p):
-        gap[j] = prior[j] - mean[j]
-    for j in range(p - 1, -1, -1):  # R0'^-1 (m0 - m)
-        prior_row = prior + p + j * (j + 1) // 2
-        inverse[j] = 1.0 / prior_row[j] if prior_row[j] != 0.0 else 0.0
+        gap[j] = prior.values[j] - mean[j]
+    for j in range(p - 1, -1, -1):
+        prior_row = _prior_row(prior, j)
+        inverse[j] = _inverse(prior_row[j])
         gap[j] *= inverse[j]
-        if coupled:
+        if prior.coupled:
             for k in range(j):
                 gap[k] -= prior_row[k] * gap[j]
     for i in range(p):
-        r = root + (i * (i + 1) // 2 if packed else i * p)
+        r = root + _start(p, i, packed)
         s = ratio + i * (i + 1) // 2
         for k in range(i + 1):
             s[k] = r[k]
-        if coupled:
+        if prior.coupled:
             for j in range(i, 0, -1):
-                prior_row = prior + p + j * (j + 1) // 2
+                prior_row = _prior_row(prior, j)
                 for k in range(j):
                     s[k] -= s[j] * inverse[j] * prior_row[k]
         total = 0.0
@@ -129,42 +219,33 @@ def forget_root(p, keep, coupled, prior, mean, root, packed, space):
             s[k] *= inverse[k]
             total += s[k] * gap[k]
         pull[i] = total
-    for i in range(p):
-        _factor_row(i, keep, fade, ratio, factor, pivot, faded)
-        low = factor + i * (i + 1) // 2
-        r = root + (i * (i + 1) // 2 if packed else i * p)
-        whole: cython.Py_ssize_t = i - i % 4
-        for j in range(0, whole, 4):  # four rows at a time
-            r0 = root + (j * (j + 1) // 2 if packed else j * p)
-            r1 = r0 + (j + 1 if packed else p)
-            r2 = r1 + (j + 2 if packed else p)
-            r3 = r2 + (j + 3 if packed else p)
-            w0 = low[j]
-            w1 = low[j + 1]
-            w2 = low[j + 2]
-            w3 = low[j + 3]
-            for k in range(j + 1):
-                r[k] -= w0 * r0[k] + w1 * r1[k] + w2 * r2[k] + w3 * r3[k]
-            r[j + 1] -= w1 * r1[j + 1] + w2 * r2[j + 1] + w3 * r3[j + 1]
-            r[j + 2] -= w2 * r2[j + 2] + w3 * r3[j + 2]
-            r[j + 3] -= w3 * r3[j + 3]
-        for j in range(whole, i):
-            r0 = root + (j * (j + 1) // 2 if packed else j * p)
-            w0 = low[j]
-            for k in range(j + 1):
-                r[k] -= w0 * r0[k]
-        total = pull[i]
-        for j in range(i):
-            total -= low[j] * pull[j]
-        scale = pivot[i]
-        for k in range(i + 1):
-            r[k] *= scale
-        pull[i] = total * scale
-    for i in range(p):
-        r = root + (i * (i + 1) // 2 if packed else i * p)
-        w0 = fade * pull[i]
-        for k in range(i + 1):
-            mean[k] += w0 * r[k]
+
+
+def _subtract_rows(p, i, factor, root, packed):
+    """Subtract ``factor`` of each row before row ``i`` of a root from that row, four at a time."""
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    r = root + _start(p, i, packed)
+    whole: cython.Py_ssize_t = i - i % 4
+    for j in range(0, whole, 4):
+        r0 = root + _start(p, j, packed)
+        r1 = r0 + (j + 1 if packed else p)
+        r2 = r1 + (j + 2 if packed else p)
+        r3 = r2 + (j + 3 if packed else p)
+        w0 = factor[j]
+        w1 = factor[j + 1]
+        w2 = factor[j + 2]
+        w3 = factor[j + 3]
+        for k in range(j + 1):
+            r[k] -= w0 * r0[k] + w1 * r1[k] + w2 * r2[k] + w3 * r3[k]
+        r[j + 1] -= w1 * r1[j + 1] + w2 * r2[j + 1] + w3 * r3[j + 1]
+        r[j + 2] -= w2 * r2[j + 2] + w3 * r3[j + 2]
+        r[j + 3] -= w3 * r3[j + 3]
+    for j in range(whole, i):
+        r0 = root + _start(p, j, packed)
+        w0 = factor[j]
+        for k in range(j + 1):
+            r[k] -= w0 * r0[k]
 
 
 def _factor_row(i, keep, fade, ratio, factor, pivot, s):
@@ -227,7 +308,7 @@ def _store(p, mean, root, packed, saved):
         saved[j] = mean[j]
     saved += p
     for j in range(p):
-        r = root + (j * (j + 1) // 2 if packed else j * p)
+        r = root + _start(p, j, packed)
         for k in range(j + 1):
             saved[k] = r[k]
         saved += j + 1
@@ -240,7 +321,7 @@ def _restore(p, mean, root, packed, saved):
         mean[j] = saved[j]
     saved += p
     for j in range(p):
-        r = root + (j * (j + 1) // 2 if packed else j * p)
+        r = root + _start(p, j, packed)
         for k in range(j + 1):
             r[k] = saved[k]
         saved += j + 1
@@ -258,33 +339,66 @@ def _load(x, row, d, bias):
     return total == 0.0
 
 
-def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, prior, forgets, scratch, site):
+def learn_row_root(row, rule, state, mean, root, packed, prior, forgets, scratch):
     """Learn a row into ``C = R'R``, ``R`` lower triangular; whether it could be, and its mean and variance from before.
 
     Carlson's update, see `onepass.beliefs.full`. ``packed`` roots are stored without the zeros; ``prior`` is what rows
-    are re-weighed against and, if the kernel ``forgets``, what the rule's forgetting goes towards, or NULL, where the
-    caller does both; ``scratch`` has room for `scratch_size` numbers.
+    are re-weighed against and, if the kernel ``forgets``, what the rule's forgetting goes towards; where there is none,
+    the caller does both. ``scratch`` has room for `scratch_size` numbers.
     """
-    p: cython.Py_ssize_t = d + rule.bias
-    bias: cython.Py_ssize_t = rule.bias
+    p: cython.Py_ssize_t = row.d + rule.bias
     j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    end: cython.Py_ssize_t
-    row_x = scratch
+    x = scratch
     coords = scratch + p
     gain = scratch + 2 * p
     shrink = scratch + 3 * p
+    has_prior: cython.bint = prior.values != cython.NULL
     seen: Seen = Seen(learned=False, digits_lost=False, pre_mean=0.0, pre_var=0.0)
-    if not _load(row_x, x, d, rule.bias) or y * 0.0 != 0.0:
+    if not _load(x, row.x, row.d, rule.bias) or row.y * 0.0 != 0.0:
         return seen
-    forgets = forgets and rule.period > 0 and prior != cython.NULL and state.n_seen > 0.0
+    forgets = forgets and rule.period > 0 and has_prior and state.n_seen > 0.0
     forgets = forgets and fmod(state.n_seen, rule.period) == 0.0
     saved = scratch + 9 * p + p * (p + 1)
     if forgets:
         _store(p, mean, root, packed, saved)
-        forget_root(p, rule.keep, rule.coupled, prior, mean, root, packed, scratch + 4 * p)
+        forget_root(prior, rule.keep, mean, root, packed, scratch + 4 * p)
+    _root_coordinates(p, root, packed, x, coords)
+    pre_mean = 0.0
+    var = 0.0
+    for j in range(p):
+        var += coords[j] * coords[j]
+        pre_mean += mean[j] * x[j]
+    input_var = 0.0 if row.x_var == cython.NULL else _root_input_var(row, rule.bias, p, mean, root, packed)
+    score, information, ratio = learn_row(rule.likelihood, state, pre_mean, var, input_var, row.y, row.site)
+    if not isfinite(score):
+        if forgets:
+            _restore(p, mean, root, packed, saved)
+        return seen
+    response: Response
+    steps: cython.Py_ssize_t = state.response_steps() if state.pending and has_prior else 0
+    if steps > 1:
+        _respond_root(prior, steps, coords, var, mean, root, packed, cython.address(response))
+    _shrink_root(p, information, ratio, coords, root, packed, gain, shrink, x)  # the row is not needed any more
+    if state.pending:
+        if steps <= 1:
+            respond_once(p, var, gain, mean, rule, prior, cython.address(response))
+        learn_noise(state, cython.address(response))
+    for j in range(p):
+        mean[j] += score * gain[j]
+    if has_prior and state.is_due(p):
+        _reweigh_root(prior, state, mean, root, packed, scratch + 4 * p)
+    seen.learned = True
+    seen.pre_mean = pre_mean
+    seen.pre_var = var + input_var
+    return seen
+
+
+def _root_coordinates(p, root, packed, x, coords):
+    """Fill ``R x``; four sums at a time, which don't wait for each other, where ``R`` has zeros above its diagonal."""
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
     whole: cython.Py_ssize_t = 0 if packed else p - p % 4
-    for j in range(0, whole, 4):  # four sums at a time, which don't wait for each other; R is zero above its diagonal
+    for j in range(0, whole, 4):
         r0 = root + j * p
         r1 = r0 + p
         r2 = r1 + p
@@ -294,45 +408,41 @@ def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, prior, forge
         s2 = 0.0
         s3 = 0.0
         for k in range(j + 4):
-            s0 += r0[k] * row_x[k]
-            s1 += r1[k] * row_x[k]
-            s2 += r2[k] * row_x[k]
-            s3 += r3[k] * row_x[k]
+            s0 += r0[k] * x[k]
+            s1 += r1[k] * x[k]
+            s2 += r2[k] * x[k]
+            s3 += r3[k] * x[k]
         coords[j] = s0
         coords[j + 1] = s1
         coords[j + 2] = s2
         coords[j + 3] = s3
     for j in range(whole, p):
-        r = root + (j * (j + 1) // 2 if packed else j * p)
+        r = root + _start(p, j, packed)
         s0 = 0.0
         for k in range(j + 1):
-            s0 += r[k] * row_x[k]
+            s0 += r[k] * x[k]
         coords[j] = s0
-    pre_mean = 0.0
-    var = 0.0
-    for j in range(p):
-        var += coords[j] * coords[j]
-        pre_mean += mean[j] * row_x[j]
-    input_var = 0.0
-    if x_var != cython.NULL:
-        for k in range(d):
-            marginal = 0.0
-            for j in range(bias + k, p):
-                r = root + (j * (j + 1) // 2 if packed else j * p)
-                marginal += r[bias + k] * r[bias + k]
-            input_var += x_var[k] * (mean[bias + k] * mean[bias + k] + marginal)
-    if site == cython.NULL:
-        score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, input_var, y)
-    else:
-        score, information, ratio = learn_site(rule.likelihood, state, pre_mean, var, input_var, y, site)
-    if not isfinite(score):
-        if forgets:
-            _restore(p, mean, root, packed, saved)
-        return seen
-    response: Response
-    steps: cython.Py_ssize_t = state.response_steps() if state.pending and prior != cython.NULL else 0
-    if steps > 1:
-        respond_root(p, steps, rule.coupled, prior, coords, var, mean, root, packed, cython.address(response))
+
+
+def _root_input_var(row, bias, p, mean, root, packed):
+    """The variance that uncertain inputs add to the pre-activation."""
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    total = 0.0
+    for k in range(bias, p):
+        marginal = 0.0
+        for j in range(k, p):
+            entry = root[_start(p, j, packed) + k]
+            marginal += entry * entry
+        total += row.x_var[k - bias] * (mean[k] * mean[k] + marginal)
+    return total
+
+
+def _shrink_root(p, information, ratio, coords, root, packed, gain, shrink, inverses):
+    """Carlson's update of a root, and the gain ``C x``; the last two have room for what the update needs."""
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    end: cython.Py_ssize_t
     share = ratio
     for j in range(p):
         gain[j] = 0.0
@@ -340,16 +450,16 @@ def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, prior, forge
         shrink[j] = share
     for j in range(p):  # on their own, so that roots and quotients are taken side by side
         shrink[j] = sqrt(max(shrink[j], 0.0))
-        row_x[j] = 1.0 / shrink[j]  # the row itself is not needed any more
+        inverses[j] = 1.0 / shrink[j]
     before = sqrt(max(ratio, 0.0))
     before_inverse = 1.0 / before if before > _TINY else 0.0
     for j in range(p):
-        r = root + (j * (j + 1) // 2 if packed else j * p)
+        r = root + _start(p, j, packed)
         coord = coords[j]
         after = shrink[j]
         if coord == 0.0 or after <= _TINY:
             continue
-        inverse = row_x[j]
+        inverse = inverses[j]
         keep = before * inverse
         mix = information * coord * inverse * before_inverse
         # To a multiple of four, which vectors like: beyond the diagonal R and the gain so far are zero and stay so.
@@ -361,28 +471,16 @@ def learn_row_root(x, x_var, d, y, rule, state, mean, root, packed, prior, forge
             gain[k] = so_far + coord * entry
         before = after
         before_inverse = inverse
-    if state.pending:
-        if steps <= 1:
-            _respond_once(p, var, gain, mean, rule, prior, cython.address(response))
-        learn_noise(state, cython.address(response))
-    for k in range(p):
-        mean[k] += score * gain[k]
-    if prior != cython.NULL and state.is_due(p):
-        reweigh_root(p, rule.coupled, prior, state, mean, root, packed, scratch + 4 * p)
-    seen.learned = True
-    seen.pre_mean = pre_mean
-    seen.pre_var = var + input_var
-    return seen
 
 
-def _respond_once(p, var, gain, mean, rule, prior, response):
+def respond_once(p, var, gain, mean, rule, prior, response):
     """Fill the first step of a row's response to the noise, see `noise`; none where the prior's weights correlate.
 
     ``prior`` is for rules without mean and precisions of their own.
     """
     response.n = 0
     by_rule: cython.bint = rule.precisions.shape[0] > 0
-    if var <= 0.0 or not (by_rule or (prior != cython.NULL and not rule.coupled)):
+    if var <= 0.0 or not (by_rule or (prior.values != cython.NULL and not prior.coupled)):
         return
     j: cython.Py_ssize_t
     own = 0.0
@@ -392,9 +490,9 @@ def _respond_once(p, var, gain, mean, rule, prior, response):
             precise = gain[j] * rule.precisions[j]
             centre = rule.centre[j]
         else:
-            entry = prior[p + j * (j + 1) // 2 + j]  # of the root, whose square is a variance
+            entry = _prior_row(prior, j)[j]  # of the root, whose square is a variance
             precise = gain[j] / (entry * entry) if entry != 0.0 else 0.0
-            centre = prior[j]
+            centre = prior.values[j]
         own += gain[j] * precise
         pull += precise * (mean[j] - centre)
     response.n = 1
@@ -403,8 +501,9 @@ def _respond_once(p, var, gain, mean, rule, prior, response):
     response.pull[0] = pull
 
 
-def respond_root(p, steps, coupled, prior, coords, var, mean, root, packed, response):
+def _respond_root(prior, steps, coords, var, mean, root, packed, response):
     """Fill a row's response to the noise, see `noise`, from its coordinates ``r = R x``: Lanczos's method."""
+    p = prior.p
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
@@ -415,7 +514,7 @@ def respond_root(p, steps, coupled, prior, coords, var, mean, root, packed, resp
     vector = gap + p
     before = gap + 2 * p
     image = gap + 3 * p
-    _whitened_gap(p, coupled, prior, mean, gap)
+    _whitened_gap(prior, mean, gap)
     length = sqrt(var)
     for j in range(p):
         vector[j] = coords[j] / length
@@ -425,11 +524,11 @@ def respond_root(p, steps, coupled, prior, coords, var, mean, root, packed, resp
         for k in range(p):
             image[k] = 0.0
         for j in range(p):
-            r = root + (j * (j + 1) // 2 if packed else j * p)
+            r = root + _start(p, j, packed)
             entry = vector[j]
             for k in range(j + 1):
                 image[k] += entry * r[k]
-        _whiten(p, coupled, prior, image)
+        _whiten(prior, image)
         own = 0.0
         pull = 0.0
         for k in range(p):
@@ -441,10 +540,10 @@ def respond_root(p, steps, coupled, prior, coords, var, mean, root, packed, resp
         response.pull[i] = length * pull
         if i + 1 == steps:
             break
-        _unwhiten(p, coupled, prior, image)
+        _unwhiten(prior, image)
         square = 0.0
         for j in range(p):
-            r = root + (j * (j + 1) // 2 if packed else j * p)
+            r = root + _start(p, j, packed)
             total = -own * vector[j] - below * before[j]
             for k in range(j + 1):
                 total += r[k] * image[k]
@@ -460,22 +559,23 @@ def respond_root(p, steps, coupled, prior, coords, var, mean, root, packed, resp
     free(gap)
 
 
-def reweigh_root(p, coupled, prior, state, mean, root, packed, space):
+def _reweigh_root(prior, state, mean, root, packed, space):
     """Move to a new reference of the noise and re-weigh all rows so far to it, in a root: see `noise`.
 
     ``space`` has room for what `forget_root` needs.
     """
+    p = prior.p
     memory = cython.cast(cython.p_double, malloc((p + 1) * (p + 5) * cython.sizeof(cython.double)))
     if memory == cython.NULL:
         return
-    all_rows = _ask_root(p, coupled, prior, mean, root, packed, memory)
+    all_rows = _ask_root(prior, mean, root, packed, memory)
     keep = state.new_reference(cython.address(all_rows))
     free(memory)
     if keep != 1.0:
-        forget_root(p, keep, coupled, prior, mean, root, packed, space)
+        forget_root(prior, keep, mean, root, packed, space)
 
 
-def rescale_root(p, prior, trust, mean, root, packed, space):
+def rescale_root(prior, trust, mean, root, packed, space):
     """Move the scale of the weights as the share of wrong labels has moved, in a root ``C = R'R``: see `outliers`.
 
     What rows have said about the weights is rescaled, not what the prior says: of the way ``m - m0`` from the prior's
@@ -484,30 +584,31 @@ def rescale_root(p, prior, trust, mean, root, packed, space):
     """
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
+    p = prior.p
     gap = space
     way = space + p
     image = space + 2 * p
-    _whitened_gap(p, True, prior, mean, gap)
+    _whitened_gap(prior, mean, gap)
     prior_information = 0.0
     for j in range(p):
         prior_information += gap[j] * gap[j]
     for j in range(p):  # P0 (m - m0) = R0^-1 of it
-        prior_row = prior + p + j * (j + 1) // 2
+        prior_row = _prior_row(prior, j)
         for k in range(j):
             gap[j] -= prior_row[k] * gap[k]
-        gap[j] *= 1.0 / prior_row[j] if prior_row[j] != 0.0 else 0.0
+        gap[j] *= _inverse(prior_row[j])
     for j in range(p):
-        way[j] = mean[j] - prior[j]
+        way[j] = mean[j] - prior.values[j]
         image[j] = way[j]
     information = 0.0  # (m - m0)'P (m - m0), the square of R'^-1 (m - m0)
     for j in range(p - 1, -1, -1):
-        row = root + (j * (j + 1) // 2 if packed else j * p)
-        image[j] *= 1.0 / row[j] if row[j] != 0.0 else 0.0
+        row = root + _start(p, j, packed)
+        image[j] *= _inverse(row[j])
         information += image[j] * image[j]
         for k in range(j):
             image[k] -= row[k] * image[j]
     for j in range(p):
-        row = root + (j * (j + 1) // 2 if packed else j * p)
+        row = root + _start(p, j, packed)
         entry = 0.0
         for k in range(j + 1):
             entry += row[k] * gap[k]
@@ -519,7 +620,7 @@ def rescale_root(p, prior, trust, mean, root, packed, space):
         mean[j] += times * way[j]
         way[j] *= wider
     for j in range(p - 1, -1, -1):  # rotate the row ``way`` into the root
-        row = root + (j * (j + 1) // 2 if packed else j * p)
+        row = root + _start(p, j, packed)
         length = sqrt(row[j] * row[j] + way[j] * way[j])
         if length == 0.0:
             continue
@@ -532,12 +633,13 @@ def rescale_root(p, prior, trust, mean, root, packed, space):
     trust.finish_shift(prior_information)
 
 
-def rescaled(prior, trust, mean, root):
+def rescaled(
+    prior: cython.const[cython.double][::1], trust: Trust, mean: cython.double[::1], root: cython.double[:, ::1]
+):
     """See `rescale_root`, for callers in Python; in place."""
     space: cython.double[::1] = np.empty(3 * mean.shape[0])
     rescale_root(
-        mean.shape[0],
-        cython.address(prior[0]),
+        Prior(p=mean.shape[0], coupled=True, values=cython.address(prior[0])),
         trust,
         cython.address(mean[0]),
         cython.address(root[0, 0]),
@@ -546,39 +648,39 @@ def rescaled(prior, trust, mean, root):
     )
 
 
-def _whitened_gap(p, coupled, prior, mean, gap):
+def _whitened_gap(prior, mean, gap):
     """Fill the way of the mean from the prior's, in units of the prior: ``R0'^-1 (m - m0)``."""
     j: cython.Py_ssize_t
-    for j in range(p):
-        gap[j] = mean[j] - prior[j]
-    _whiten(p, coupled, prior, gap)
+    for j in range(prior.p):
+        gap[j] = mean[j] - prior.values[j]
+    _whiten(prior, gap)
 
 
-def _whiten(p, coupled, prior, vector):
+def _whiten(prior, vector):
     """``R0'^-1 vector``, in place; 0 where the prior knows a weight exactly."""
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
-    for j in range(p - 1, -1, -1):
-        prior_row = prior + p + j * (j + 1) // 2
-        vector[j] *= 1.0 / prior_row[j] if prior_row[j] != 0.0 else 0.0
-        if coupled:
+    for j in range(prior.p - 1, -1, -1):
+        prior_row = _prior_row(prior, j)
+        vector[j] *= _inverse(prior_row[j])
+        if prior.coupled:
             for k in range(j):
                 vector[k] -= prior_row[k] * vector[j]
 
 
-def _unwhiten(p, coupled, prior, vector):
+def _unwhiten(prior, vector):
     """``R0^-1 vector``, in place."""
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
-    for j in range(p):
-        prior_row = prior + p + j * (j + 1) // 2
-        if coupled:
+    for j in range(prior.p):
+        prior_row = _prior_row(prior, j)
+        if prior.coupled:
             for k in range(j):
                 vector[j] -= prior_row[k] * vector[k]
-        vector[j] *= 1.0 / prior_row[j] if prior_row[j] != 0.0 else 0.0
+        vector[j] *= _inverse(prior_row[j])
 
 
-def _ask_root(p, coupled, prior, mean, root, packed, memory):
+def _ask_root(prior, mean, root, packed, memory):
     """What all rows say about their noise, see `noise`: ``Ω`` made tridiagonal, bordered by the mean's way ``b``.
 
     ``memory`` has room for ``(p + 1) (p + 5)`` numbers, which the result refers to.
@@ -586,12 +688,13 @@ def _ask_root(p, coupled, prior, mean, root, packed, memory):
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
+    p = prior.p
     n: cython.Py_ssize_t = p + 1
     matrix = memory + 4 * n  # (n, n), of which the first coordinate is the border
     below = memory
     diagonal = memory + n
     s = memory + 2 * n
-    _whitened_gap(p, coupled, prior, mean, s)
+    _whitened_gap(prior, mean, s)
     for i in range(n):
         for k in range(i + 1):
             matrix[i * n + k] = 0.0
@@ -600,17 +703,17 @@ def _ask_root(p, coupled, prior, mean, root, packed, memory):
     log_det = 0.0
     n_directions = 0.0
     for i in range(p):  # Ω = S'S with S = R R0^-1, of which this is a row
-        r = root + (i * (i + 1) // 2 if packed else i * p)
-        prior_row = prior + p + i * (i + 1) // 2
+        r = root + _start(p, i, packed)
+        prior_row = _prior_row(prior, i)
         if prior_row[i] != 0.0 and r[i] != 0.0:
             log_det += 2.0 * log(fabs(r[i] / prior_row[i]))
             n_directions += 1.0
         for k in range(i + 1):
             s[k] = r[k]
         for j in range(i, -1, -1):
-            prior_row = prior + p + j * (j + 1) // 2
-            s[j] *= 1.0 / prior_row[j] if prior_row[j] != 0.0 else 0.0
-            if coupled:
+            prior_row = _prior_row(prior, j)
+            s[j] *= _inverse(prior_row[j])
+            if prior.coupled:
                 for k in range(j):
                     s[k] -= s[j] * prior_row[k]
         for j in range(i + 1):
@@ -649,24 +752,21 @@ class RowLearner:
             return False
         if self.state.trust.is_alarmed():
             return False
-        return self.learn_row(x, y)
+        row = Row(x=cython.address(x[0]), x_var=cython.NULL, d=x.shape[0], y=y, site=cython.NULL)
+        return self.learn_row(row)
 
-    def learn_row(self, x, y):
+    def learn_row(self, row):
         """Learn a row of the right length."""
         return learn_row_root(
-            cython.address(x[0]),
-            cython.NULL,
-            x.shape[0],
-            y,
+            row,
             self.rule,
             self.state,
             cython.address(self.mean[0]),
             cython.address(self.root[0, 0]),
             False,
-            cython.address(self.rule.priors[0, 0]) if self.rule.priors.shape[0] else cython.NULL,
+            self.rule.prior(0, self.mean.shape[0]),
             True,
             cython.address(self.scratch[0]),
-            cython.NULL,
         ).learned
 
     def __call__(self, x, y):
@@ -742,13 +842,10 @@ class DenseRowLearner(RowLearner):
         RowLearner.__init__(self, rule, state, mean, cov.T)
         self.wander, self.cancelled, self.before = wander, cancelled, state.copy()
 
-    def learn_row(self, x, y):
+    def learn_row(self, row):
         """Learn a row of the right length."""
         return learn_row_dense(
-            cython.address(x[0]),
-            cython.NULL,
-            x.shape[0],
-            y,
+            row,
             self.rule,
             self.state,
             self.before,
@@ -757,7 +854,6 @@ class DenseRowLearner(RowLearner):
             cython.address(self.mean[0]),
             cython.address(self.root[0, 0]),
             cython.address(self.scratch[0]),
-            cython.NULL,
         ).learned
 
     def variance(self, x):
@@ -823,141 +919,93 @@ class RowMixture:
             return False
 
 
-def rows_root(X, X_var, y, rule, state, mean, root, forgets, out, sites):
+def rows_root(
+    rows: Rows, rule: RowRule, state: LearningState, mean: Real[::1], root: Real[:, ::1], forgets: cython.bint
+):
     """Learn rows into ``C = R'R``, ``R`` lower triangular, and forget between them unless the caller does."""
-    n: cython.Py_ssize_t = X.shape[0]
+    n: cython.Py_ssize_t = rows.targets.shape[0]
+    p: cython.Py_ssize_t = mean.shape[0]
     i: cython.Py_ssize_t
-    uncertain: cython.bint = X_var.shape[0] > 0
-    noted: cython.bint = out.shape[0] > 0
     learned: cython.Py_ssize_t = n
-    scratch = np.empty(scratch_size(rule, mean.shape[0]), dtype=np.asarray(mean).dtype)
-    space: Real[::1] = scratch
-    has_prior: cython.bint = rule.priors.shape[0] > 0
+    space: Real[::1] = np.empty(scratch_size(rule, p), dtype=np.asarray(mean).dtype)
+    prior: Prior = rule.prior(0, p)
     with cython.nogil:
         for i in range(n):
             noise = state.noise
             seen = learn_row_root(
-                cython.address(X[i, 0]),
-                cython.address(X_var[i, 0]) if uncertain else cython.NULL,
-                X.shape[1],
-                y[i],
+                rows.row(i),
                 rule,
                 state,
                 cython.address(mean[0]),
                 cython.address(root[0, 0]),
                 False,
-                cython.address(rule.priors[0, 0]) if has_prior else cython.NULL,
+                prior,
                 forgets,
                 cython.address(space[0]),
-                cython.address(sites[i, 0]) if sites.shape[0] else cython.NULL,
             )
             if not seen.learned:
                 learned = i
                 break
-            if noted:
-                out[i, 0] = seen.pre_mean
-                out[i, 1] = seen.pre_var
-                out[i, 2] = noise
-                out[i, 3] = state.log_density
-                out[i, 4] = state.trust.distrust
-                out[i, 5] = state.trust.suspicion
-                out[i, 6] = state.row_evidence
-            if (state.trust.is_alarmed() and sites.shape[0] == 0) or (not has_prior and state.is_due(mean.shape[0])):
+            if rows.finish(i, state, seen, noise) or (prior.values == cython.NULL and state.is_due(p)):
                 learned = i + 1
                 break
     rule.likelihood.raise_pending()
     return learned
 
 
-def learn_row_dense(x, x_var, d, y, rule, state, before, wander, cancelled, mean, cov, scratch, site):
+def learn_row_dense(row, rule, state, before, wander, cancelled, mean, cov, scratch):
     """Learn a row into the lower triangle of ``C`` itself, in Fortran order, its weights moving before.
 
     As `learn_row_root`, but nothing is learned either where ``C`` would lose its digits. ``before`` receives the state
     from before; ``scratch`` has room for two rows of ``C``.
     """
-    p: cython.Py_ssize_t = d + rule.bias
     bias: cython.Py_ssize_t = rule.bias
+    p: cython.Py_ssize_t = row.d + bias
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
     kept: cython.double = wander.kept
     drifting: cython.bint = wander.added.shape[0] > 0
     added = cython.address(wander.added[0]) if drifting else cython.NULL
-    row_x = scratch
+    x = scratch
     gain = scratch + p
     seen: Seen = Seen(learned=False, digits_lost=False, pre_mean=0.0, pre_var=0.0)
-    own_site: cython.double[N_SITE]  # written only if the row is learned here
-    if not _load(row_x, x, d, rule.bias) or y * 0.0 != 0.0:
+    own_site: Site  # written only if the row is learned here
+    if not _load(x, row.x, row.d, rule.bias) or row.y * 0.0 != 0.0:
         return seen
+    _multiply_lower(p, cov, x, gain)
     pre_mean = 0.0
-    for j in range(p):
-        gain[j] = 0.0
-        pre_mean += mean[j] * row_x[j]
-    whole: cython.Py_ssize_t = p - p % 4
-    for j in range(0, whole, 4):  # four columns at a time below their common corner, as in `learn_row_root`
-        c0 = cov + j * p
-        c1 = c0 + p
-        c2 = c1 + p
-        c3 = c2 + p
-        x0 = row_x[j]
-        x1 = row_x[j + 1]
-        x2 = row_x[j + 2]
-        x3 = row_x[j + 3]
-        s0 = c0[j] * x0 + c0[j + 1] * x1 + c0[j + 2] * x2 + c0[j + 3] * x3
-        s1 = c0[j + 1] * x0 + c1[j + 1] * x1 + c1[j + 2] * x2 + c1[j + 3] * x3
-        s2 = c0[j + 2] * x0 + c1[j + 2] * x1 + c2[j + 2] * x2 + c2[j + 3] * x3
-        s3 = c0[j + 3] * x0 + c1[j + 3] * x1 + c2[j + 3] * x2 + c3[j + 3] * x3
-        for k in range(j + 4, p):
-            here = row_x[k]
-            gain[k] += c0[k] * x0 + c1[k] * x1 + c2[k] * x2 + c3[k] * x3
-            s0 += c0[k] * here
-            s1 += c1[k] * here
-            s2 += c2[k] * here
-            s3 += c3[k] * here
-        gain[j] += s0
-        gain[j + 1] += s1
-        gain[j + 2] += s2
-        gain[j + 3] += s3
-    for j in range(whole, p):
-        column = cov + j * p
-        below = 0.0
-        here = row_x[j]
-        for k in range(j + 1, p):
-            gain[k] += column[k] * here
-            below += column[k] * row_x[k]
-        gain[j] += column[j] * here + below
     var = 0.0
     terms = 0.0
+    input_var = 0.0
     for j in range(p):
         if drifting:
-            gain[j] = kept * gain[j] + added[j] * row_x[j]
-        var += row_x[j] * gain[j]
-        terms += kept * cov[j * p + j] * row_x[j] * row_x[j]
+            gain[j] = kept * gain[j] + added[j] * x[j]
+        pre_mean += mean[j] * x[j]
+        var += x[j] * gain[j]
+        terms += kept * cov[j * p + j] * x[j] * x[j]
     if var < cancelled * terms:
         seen.digits_lost = True
         return seen
-    input_var = 0.0
-    if x_var != cython.NULL:
-        for k in range(d):
-            marginal = kept * cov[(bias + k) * (p + 1)] + (added[bias + k] if drifting else 0.0)
-            input_var += x_var[k] * (mean[bias + k] * mean[bias + k] + marginal)
+    if row.x_var != cython.NULL:
+        for k in range(bias, p):
+            marginal = kept * cov[k * (p + 1)] + (added[k] if drifting else 0.0)
+            input_var += row.x_var[k - bias] * (mean[k] * mean[k] + marginal)
     before.assign(state)
-    if site == cython.NULL:
-        score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, input_var, y)
-    else:
-        for k in range(N_SITE):
-            own_site[k] = site[k]
-        score, information, ratio = learn_site(rule.likelihood, state, pre_mean, var, input_var, y, own_site)
+    if row.site != cython.NULL:
+        own_site = row.site[0]
+    site = cython.NULL if row.site == cython.NULL else cython.address(own_site)
+    score, information, ratio = learn_row(rule.likelihood, state, pre_mean, var, input_var, row.y, site)
     if not isfinite(score):
         return seen
     if ratio < cancelled:
         state.assign(before)
         seen.digits_lost = True
         return seen
-    for k in range(0 if site == cython.NULL else N_SITE):
-        site[k] = own_site[k]
+    if row.site != cython.NULL:
+        row.site[0] = own_site
     if state.pending:
         response: Response
-        _respond_once(p, var, gain, mean, rule, cython.NULL, cython.address(response))
+        respond_once(p, var, gain, mean, rule, Prior(p=p, coupled=False, values=cython.NULL), cython.address(response))
         learn_noise(state, cython.address(response))
     for j in range(p):
         mean[j] += score * gain[j]
@@ -972,26 +1020,71 @@ def learn_row_dense(x, x_var, d, y, rule, state, before, wander, cancelled, mean
     return seen
 
 
-def rows_dense(X, X_var, y, rule, state, wander, cancelled, mean, cov, out, sites):
+def _multiply_lower(p, cov, x, product):
+    """Fill ``C x`` from the lower triangle of ``C``, in Fortran order."""
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    for j in range(p):
+        product[j] = 0.0
+    whole: cython.Py_ssize_t = p - p % 4
+    for j in range(0, whole, 4):  # four columns at a time below their common corner, as in `_root_coordinates`
+        c0 = cov + j * p
+        c1 = c0 + p
+        c2 = c1 + p
+        c3 = c2 + p
+        x0 = x[j]
+        x1 = x[j + 1]
+        x2 = x[j + 2]
+        x3 = x[j + 3]
+        s0 = c0[j] * x0 + c0[j + 1] * x1 + c0[j + 2] * x2 + c0[j + 3] * x3
+        s1 = c0[j + 1] * x0 + c1[j + 1] * x1 + c1[j + 2] * x2 + c1[j + 3] * x3
+        s2 = c0[j + 2] * x0 + c1[j + 2] * x1 + c2[j + 2] * x2 + c2[j + 3] * x3
+        s3 = c0[j + 3] * x0 + c1[j + 3] * x1 + c2[j + 3] * x2 + c3[j + 3] * x3
+        for k in range(j + 4, p):
+            here = x[k]
+            product[k] += c0[k] * x0 + c1[k] * x1 + c2[k] * x2 + c3[k] * x3
+            s0 += c0[k] * here
+            s1 += c1[k] * here
+            s2 += c2[k] * here
+            s3 += c3[k] * here
+        product[j] += s0
+        product[j + 1] += s1
+        product[j + 2] += s2
+        product[j + 3] += s3
+    for j in range(whole, p):
+        column = cov + j * p
+        below = 0.0
+        here = x[j]
+        for k in range(j + 1, p):
+            product[k] += column[k] * here
+            below += column[k] * x[k]
+        product[j] += column[j] * here + below
+
+
+def rows_dense(
+    rows: Rows,
+    rule: RowRule,
+    state: LearningState,
+    wander: Wander,
+    cancelled: cython.double,
+    mean: Real[::1],
+    cov: Real[::1, :],
+):
     """Learn rows into the lower triangle of ``C`` itself, in Fortran order.
 
     Returns the rows learned, and whether it stopped there because ``C`` would lose its digits.
     """
-    n: cython.Py_ssize_t = X.shape[0]
+    n: cython.Py_ssize_t = rows.targets.shape[0]
+    p: cython.Py_ssize_t = mean.shape[0]
     i: cython.Py_ssize_t
-    uncertain: cython.bint = X_var.shape[0] > 0
     learned: cython.Py_ssize_t = n
     digits_lost: cython.bint = False
-    scratch = np.empty(2 * mean.shape[0], dtype=np.asarray(mean).dtype)
-    space: Real[::1] = scratch
+    space: Real[::1] = np.empty(2 * p, dtype=np.asarray(mean).dtype)
     before: LearningState = state.copy()
     with cython.nogil:
         for i in range(n):
             seen = learn_row_dense(
-                cython.address(X[i, 0]),
-                cython.address(X_var[i, 0]) if uncertain else cython.NULL,
-                X.shape[1],
-                y[i],
+                rows.row(i),
                 rule,
                 state,
                 before,
@@ -1000,45 +1093,36 @@ def rows_dense(X, X_var, y, rule, state, wander, cancelled, mean, cov, out, site
                 cython.address(mean[0]),
                 cython.address(cov[0, 0]),
                 cython.address(space[0]),
-                cython.address(sites[i, 0]) if sites.shape[0] else cython.NULL,
             )
             if not seen.learned:
                 learned = i
                 digits_lost = seen.digits_lost
                 break
-            if out.shape[0]:
-                out[i, 0] = seen.pre_mean
-                out[i, 1] = seen.pre_var
-                out[i, 2] = before.noise
-                out[i, 3] = state.log_density
-                out[i, 4] = state.trust.distrust
-                out[i, 5] = state.trust.suspicion
-                out[i, 6] = state.row_evidence
-            if (state.trust.is_alarmed() and sites.shape[0] == 0) or state.is_due(mean.shape[0]):
+            if rows.finish(i, state, seen, before.noise) or state.is_due(p):
                 learned = i + 1
                 break
     rule.likelihood.raise_pending()
     return learned, digits_lost
 
 
-def rows_diagonal(X, X_var, y, rule, state, wander, mean, variance, out):
+def rows_diagonal(
+    rows: Rows, rule: RowRule, state: LearningState, wander: Wander, mean: Real[::1], variance: Real[::1]
+):
     """Learn rows into independent weights."""
-    n: cython.Py_ssize_t = X.shape[0]
-    d: cython.Py_ssize_t = X.shape[1]
+    n: cython.Py_ssize_t = rows.targets.shape[0]
     p: cython.Py_ssize_t = mean.shape[0]
     bias: cython.Py_ssize_t = rule.bias
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
     kept: cython.double = wander.kept
     added = wander.added
     drifting: cython.bint = added.shape[0] > 0
     learned: cython.Py_ssize_t = n
-    row = np.empty(p)
-    x: cython.double[::1] = row
+    x: cython.double[::1] = np.empty(p)
     with cython.nogil:
         for i in range(n):
-            if not _load(cython.address(x[0]), cython.address(X[i, 0]), d, rule.bias) or not isfinite(y[i]):
+            row = rows.row(i)
+            if not _load(cython.address(x[0]), row.x, row.d, rule.bias) or not isfinite(row.y):
                 learned = i
                 break
             pre_mean = 0.0
@@ -1048,36 +1132,34 @@ def rows_diagonal(X, X_var, y, rule, state, wander, mean, variance, out):
                 own = kept * variance[j] + added[j] if drifting else variance[j]
                 var += own * x[j] * x[j]
             input_var = 0.0
-            if X_var.shape[0]:
-                for k in range(d):
-                    own = kept * variance[bias + k] + added[bias + k] if drifting else variance[bias + k]
-                    input_var += X_var[i, k] * (mean[bias + k] * mean[bias + k] + own)
+            if row.x_var != cython.NULL:
+                for j in range(bias, p):
+                    own = kept * variance[j] + added[j] if drifting else variance[j]
+                    input_var += row.x_var[j - bias] * (mean[j] * mean[j] + own)
             noise = state.noise
-            score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, input_var, y[i])
+            score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, input_var, row.y)
             if not isfinite(score):
                 learned = i
                 break
-            if out.shape[0]:
-                out[i, 0] = pre_mean
-                out[i, 1] = var + input_var
-                out[i, 2] = noise
-                out[i, 3] = state.log_density
-                out[i, 4] = state.trust.distrust
-                out[i, 5] = state.trust.suspicion
-                out[i, 6] = state.row_evidence
             if drifting:
                 for j in range(p):
                     variance[j] = kept * variance[j] + added[j]
             for j in range(p):
-                gain = variance[j] * x[j]
-                mean[j] += score * gain
-                # 1 - information c_j x_j, from the share that the whole row left.
-                variance[j] *= max(ratio + information * (var - gain * x[j]), 0.0)
-            if state.trust.is_alarmed():
+                _step_weight(cython.address(mean[j]), cython.address(variance[j]), x[j], score, information, ratio, var)
+            seen = Seen(learned=True, digits_lost=False, pre_mean=pre_mean, pre_var=var + input_var)
+            if rows.finish(i, state, seen, noise):
                 learned = i + 1
                 break
     rule.likelihood.raise_pending()
     return learned
+
+
+def _step_weight(mean, variance, x, score, information, ratio, var):
+    """The step of an independent weight with the input ``x``, in a row of the variance ``var``."""
+    gain = variance[0] * x
+    mean[0] += score * gain
+    # 1 - information c_j x_j, from the share that the whole row left.
+    variance[0] *= max(ratio + information * (var - gain * x), 0.0)
 
 
 def _wandered(variance, kept, added, n):
@@ -1088,12 +1170,22 @@ def _wandered(variance, kept, added, n):
     return variance + variance * faded + added * faded / (kept - 1.0)
 
 
-def rows_sparse(data, indices, indptr, y, rule, state, wander, mean, variance, out):
+def rows_sparse(
+    rows: Rows,
+    data: cython.const[cython.double][::1],
+    indices: cython.const[Index][::1],
+    indptr: cython.const[Index][::1],
+    rule: RowRule,
+    state: LearningState,
+    wander: Wander,
+    mean: Real[::1],
+    variance: Real[::1],
+):
     """Learn sparse rows into independent weights, touching only what is not zero.
 
     Drift and process noise of the untouched weights are made up when they are next touched, or at the end.
     """
-    n: cython.Py_ssize_t = indptr.shape[0] - 1
+    n: cython.Py_ssize_t = rows.targets.shape[0]
     p: cython.Py_ssize_t = mean.shape[0]
     bias: cython.Py_ssize_t = rule.bias
     i: cython.Py_ssize_t
@@ -1105,57 +1197,40 @@ def rows_sparse(data, indices, indptr, y, rule, state, wander, mean, variance, o
     added = wander.added
     drifting: cython.bint = added.shape[0] > 0
     learned: cython.Py_ssize_t = n
-    touched = np.zeros(p if drifting else 0, dtype=np.int64)  # the row before which noise was last made up
-    last: cython.longlong[::1] = touched
+    last: cython.longlong[::1] = np.zeros(p if drifting else 0, dtype=np.int64)  # rows that drift was made up for
     with cython.nogil:
         for i in range(n):
-            low = indptr[i]
+            low = indptr[i] - bias  # the bias is an entry of 1 before the others
             high = indptr[i + 1]
             pre_mean = 0.0
             var = 0.0
             finite = 0.0
-            if bias:
-                if drifting:
-                    variance[0] = _wandered(variance[0], kept, added[0], i + 1 - last[0])
-                    last[0] = i + 1
-                pre_mean = mean[0]
-                var = variance[0]
             for k in range(low, high):
-                j = indices[k] + bias
-                value = data[k]
+                is_input: cython.bint = k >= low + bias
+                j = indices[k] + bias if is_input else 0
+                value = data[k] if is_input else 1.0
                 if drifting:
                     variance[j] = _wandered(variance[j], kept, added[j], i + 1 - last[j])
                     last[j] = i + 1
                 pre_mean += mean[j] * value
                 var += variance[j] * value * value
                 finite += value * 0.0
-            if finite != 0.0 or not isfinite(y[i]):
+            if finite != 0.0 or not isfinite(rows.targets[i]):
                 learned = i
                 break
             noise = state.noise
-            score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, 0.0, y[i])
+            score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, 0.0, rows.targets[i])
             if not isfinite(score):
                 learned = i
                 break
-            if out.shape[0]:
-                out[i, 0] = pre_mean
-                out[i, 1] = var
-                out[i, 2] = noise
-                out[i, 3] = state.log_density
-                out[i, 4] = state.trust.distrust
-                out[i, 5] = state.trust.suspicion
-                out[i, 6] = state.row_evidence
-            if bias:
-                gain = variance[0]
-                mean[0] += score * gain
-                variance[0] *= max(ratio + information * (var - gain), 0.0)
             for k in range(low, high):
-                j = indices[k] + bias
-                value = data[k]
-                gain = variance[j] * value
-                mean[j] += score * gain
-                variance[j] *= max(ratio + information * (var - gain * value), 0.0)
-            if state.trust.is_alarmed():
+                is_input = k >= low + bias
+                j = indices[k] + bias if is_input else 0
+                value = data[k] if is_input else 1.0
+                _step_weight(
+                    cython.address(mean[j]), cython.address(variance[j]), value, score, information, ratio, var
+                )
+            if rows.finish(i, state, Seen(learned=True, digits_lost=False, pre_mean=pre_mean, pre_var=var), noise):
                 learned = i + 1
                 break
         if drifting:

@@ -6,6 +6,16 @@ from onepass.engine.outliers import Trust
 from onepass.engine.step import LearningState
 from onepass.engine.switching import Switching
 
+class Rows:
+    X: Any
+    y: FloatArray
+    X_var: FloatArray
+    record: FloatArray
+    sites: FloatArray
+    def __init__(self, X: Any, y: FloatArray, X_var: FloatArray, record: FloatArray, sites: FloatArray) -> None: ...
+    def __len__(self) -> int: ...
+    def part(self, start: int, stop: int) -> Rows: ...
+
 class RowRule:
     likelihood: CompiledLikelihood
     bias: int
@@ -49,50 +59,28 @@ class RowMixture:
     def __call__(self, x: FloatArray, y: Any) -> bool: ...
 
 def rows_root(
-    X: FloatArray,
-    X_var: FloatArray,
-    y: FloatArray,
-    rule: RowRule,
-    state: LearningState,
-    mean: FloatArray,
-    root: FloatArray,
-    forgets: bool,
-    out: FloatArray,
-    sites: FloatArray,
+    rows: Rows, rule: RowRule, state: LearningState, mean: FloatArray, root: FloatArray, forgets: bool
 ) -> int: ...
 def rows_dense(
-    X: FloatArray,
-    X_var: FloatArray,
-    y: FloatArray,
+    rows: Rows,
     rule: RowRule,
     state: LearningState,
     wander: Wander,
     cancelled: float,
     mean: FloatArray,
     cov: FloatArray,
-    out: FloatArray,
-    sites: FloatArray,
 ) -> tuple[int, bool]: ...
 def rows_diagonal(
-    X: FloatArray,
-    X_var: FloatArray,
-    y: FloatArray,
-    rule: RowRule,
-    state: LearningState,
-    wander: Wander,
-    mean: FloatArray,
-    variance: FloatArray,
-    out: FloatArray,
+    rows: Rows, rule: RowRule, state: LearningState, wander: Wander, mean: FloatArray, variance: FloatArray
 ) -> int: ...
 def rows_sparse(
+    rows: Rows,
     data: FloatArray,
     indices: Any,
     indptr: Any,
-    y: FloatArray,
     rule: RowRule,
     state: LearningState,
     wander: Wander,
     mean: FloatArray,
     variance: FloatArray,
-    out: FloatArray,
 ) -> int: ...

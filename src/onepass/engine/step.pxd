@@ -1,6 +1,6 @@
 from onepass.engine.matches cimport CompiledLikelihood, Match
 from onepass.engine.noise cimport AllRows, Response
-from onepass.engine.outliers cimport Trust
+from onepass.engine.outliers cimport N_WAYS, Trust
 
 cimport cython
 
@@ -8,12 +8,33 @@ cdef enum:
     N_VAGUE = 61
     N_ROUGH = 15
     N_FEW = 7
-    N_BELIEF_SITE = 4  # numbers of a row's site about the beliefs
-    N_SITE = 10  # these, and what it has added to the counts of a `Trust`
-    N_RECORD = 7
-    N_NUMBERS = 17
 
-cdef struct Tilt:
+# Columns of what is recorded of a row: see `step.RowRecord`.
+cpdef enum:
+    RECORD_MEAN, RECORD_VAR, RECORD_NOISE, RECORD_LOG_DENSITY, RECORD_DISTRUST, RECORD_SUSPICION, RECORD_EVIDENCE
+    RECORD_SIZE
+
+# The contribution of a row: precisions of the factors of J'w and of the log noise, and their shifts (precision times
+# mean), then what the row has added to the counts of the `Trust`. The precision is NaN before the row was learned.
+cdef struct Site:
+    double precision
+    double shift
+    double noise_precision
+    double noise_shift
+    double[N_WAYS] counts
+
+# The beliefs about J'w and about the log noise without a row; the share of the precision that is left without it is
+# 0 where its site can't be removed.
+cdef struct Cavity:
+    double left
+    double mean
+    double var
+    double log_noise
+    double noise_precision
+    double noise_shift
+
+# A match with a noise that is not known, that with a cautious noise, and the belief about the noise after the row.
+cdef struct NoiseMatch:
     Match match
     Match cautious
     double log_noise
@@ -30,6 +51,9 @@ cdef class LearningState:
     cdef double error, var, input_var, pending_weight
     cdef double square, total_var  # of the last row's error, and what was predicted for it
     cdef double row_weight(self) noexcept nogil
+    cpdef void record_row(
+        self, double[:, ::1] records, Py_ssize_t i, double mean, double var, double noise
+    ) noexcept nogil
     cdef void count_row(self) noexcept nogil
     cpdef void assign(self, LearningState other) noexcept nogil
     cpdef void begin_anew(self) noexcept nogil
@@ -67,19 +91,25 @@ cdef (double, double, double) _learn_copy(
     CompiledLikelihood likelihood, LearningState state, double mean, double var, double input_var, double y,
     double row_weight, bint first
 ) noexcept nogil
-cdef Tilt _tilt(
+cdef NoiseMatch _match_noise(
     CompiledLikelihood likelihood, double mean, double var, double y, double log_noise, double std
 ) noexcept nogil
 cpdef (double, double, double) learn_scalar(
     CompiledLikelihood likelihood, LearningState state, double mean, double var, double input_var, double y
 ) noexcept nogil
-cdef (double, double, double) learn_site(
-    CompiledLikelihood likelihood, LearningState state, double mean, double var, double input_var, double y, double* site
+cdef (double, double, double) _learn_copies(
+    CompiledLikelihood likelihood, LearningState state, double mean, double var, double input_var, double y,
+    double row_weight
 ) noexcept nogil
+cdef (double, double, double) learn_row(
+    CompiledLikelihood likelihood, LearningState state, double mean, double var, double input_var, double y, Site* site
+) noexcept nogil
+cdef Cavity _cavity(LearningState state, double mean, double var, const Site* site) noexcept nogil
 cdef (double, double, double) _learn_again(
-    CompiledLikelihood likelihood, LearningState state, double mean, double var, double input_var, double y, double* site
+    CompiledLikelihood likelihood, LearningState state, double mean, double var, double input_var, double y, Site* site
 ) noexcept nogil
-cdef (double, double) _learned_noise(Tilt tilt, double log_noise, double weight, double trusted) noexcept nogil
+cdef bint _replace_noise(LearningState state, const Cavity* cavity, const Site* new) noexcept nogil
+cdef (double, double) _learned_noise(NoiseMatch after, double log_noise, double weight, double trusted) noexcept nogil
 cdef (double, double) _tempered_noise(
     LearningState state, double noise, double noise_weight, double row_weight
 ) noexcept nogil

@@ -21,6 +21,8 @@ A row that is learned again, by expectation propagation, first has its previous 
 Gaussian factors by which it multiplied the beliefs about its pre-activation and about the log noise.
 """
 
+from typing import NamedTuple
+
 import cython
 import numpy as np
 from cython.cimports.libc.math import INFINITY, NAN, exp, fabs, isfinite, isnan, log, sqrt
@@ -32,13 +34,15 @@ from cython.cimports.onepass.engine.special import LOG_2PI
 from onepass.engine.noise import NOISE_FLOOR
 
 NOISE_START, NOISE_START_WEIGHT = 0.1, 2.0 / 9.0  # before the first row its log has a standard deviation of 3
-SITE_SIZE = N_SITE  # numbers of a row's site
-# Mean, variance, noise and log density of a row from before its update, its distrust, the log odds of a jump after it,
-# and the log density of as many copies of it as it counts for.
-RECORD_SIZE = N_RECORD
-STATE_SIZE = N_NUMBERS  # of the numbers of a `LearningState`, without those of its trust
-# Where the numbers stand in `LearningState.to_array` that others need.
-NOISE, NOISE_WEIGHT, NOISE_WINDOW, LOG_EVIDENCE, N_SEEN, LARGEST, REFERENCE = range(7)
+SITE_SIZE = cython.sizeof(Site) // cython.sizeof(cython.double)
+# The numbers of a `LearningState` in the order of `LearningState.to_array`, without those of its trust.
+STATE_FIELDS = (
+    *("noise", "noise_weight", "noise_window", "log_evidence", "n_seen", "largest", "reference", "squares", "weight"),
+    *("copies", "trusted_copies", "log_start", "start_weight", "last_log_noise", "last_seen", "last_noise_weight"),
+    "total",
+)
+STATE_SIZE = len(STATE_FIELDS)
+NOISE, NOISE_WEIGHT, NOISE_WINDOW, LOG_EVIDENCE, N_SEEN, LARGEST, REFERENCE = range(7)  # places of the first of them
 _START_WEIGHT = cython.declare(cython.double, NOISE_START_WEIGHT)
 _LOWEST = cython.declare(cython.double, float(np.log(NOISE_FLOOR)))
 _HIGHEST = cython.declare(cython.double, 600.0)
@@ -85,6 +89,23 @@ def _fill_nodes():
 _fill_nodes()
 
 
+class RowRecord(NamedTuple):
+    """What the kernels record of rows, ``(n,)`` each; all but the odds of a jump are from before the row's update."""
+
+    mean: object  # of the pre-activation
+    var: object
+    noise: object
+    log_density: object
+    distrust: object
+    suspicion: object  # log odds of a jump
+    evidence: object  # log density of as many copies of the row as it counts for
+
+    @staticmethod
+    def of(records):
+        """A copy of the columns of an array ``(n, RECORD_SIZE)``."""
+        return RowRecord(*records.T.copy())
+
+
 class LearningState:
     """All that learning changes besides the belief itself.
 
@@ -93,6 +114,10 @@ class LearningState:
     noise : the noise variance as it is now; where it is learned, the middle of the belief about it
     noise_weight : how many rows it rests on; 0 where it is fixed
     noise_window : the most rows it rests on
+    trust : which rows are to be trusted; all of them by default
+
+    Attributes
+    ----------
     log_evidence : sum of the log predictive densities of all rows
     n_seen : rows learned
     largest : square of the largest error so far; at first, how far the prior reaches
@@ -103,10 +128,6 @@ class LearningState:
     last_log_noise, last_noise_weight : belief about the noise when all rows were last asked about it
     last_seen : how many there were
     total : log evidence of all rows that the weights were learned from, also of those that were not scored
-    trust : which rows are to be trusted; all of them by default
-
-    Attributes
-    ----------
     log_density : that of the last row, before it was learned
     row_evidence : the same of as many copies of the row as it counts for
     row_weights : weights of the rows to come, or None where they are all 1
@@ -117,34 +138,11 @@ class LearningState:
         noise: float = 0.0,
         noise_weight: float = 0.0,
         noise_window: float = np.inf,
-        log_evidence: float = 0.0,
-        n_seen: float = 0.0,
-        largest: float = 0.0,
-        reference: float = 0.0,
-        squares: float = 0.0,
-        weight: float = 0.0,
-        copies: float = 0.0,
-        trusted_copies: float = 0.0,
-        log_start: float = 0.0,
-        start_weight: float = 0.0,
-        last_log_noise: float = 0.0,
-        last_seen: float = 0.0,
-        last_noise_weight: float = 0.0,
-        total: float = 0.0,
         trust: Trust = None,
     ):
         self.noise, self.noise_weight, self.noise_window = noise, noise_weight, noise_window
-        self.log_evidence, self.n_seen = log_evidence, n_seen
-        self.reference, self.squares, self.weight = reference, squares, weight
-        self.copies, self.trusted_copies = copies, trusted_copies
-        self.log_start, self.start_weight = log_start, start_weight
-        self.last_log_noise, self.last_noise_weight = last_log_noise, last_noise_weight
-        self.last_seen, self.total = last_seen, total
-        self.largest, self.square, self.total_var = largest, 0.0, 0.0
-        self.log_density = self.row_evidence = 0.0
-        self.pending = False
         self.trust = Trust() if trust is None else trust
-        self.row_weights, self.n_weighted = None, 0
+        self.row_weights = None
 
     def start_reweighing(self):
         """Let rows be re-weighed as their noise is learned, starting from the present one."""
@@ -159,8 +157,9 @@ class LearningState:
 
     def copy(self):
         """Make an independent copy."""
-        made = LearningState(*self.to_array()[:N_NUMBERS], self.trust.copy())
-        made.row_weights, made.n_weighted = self.row_weights, self.n_weighted
+        made = LearningState(trust=self.trust.copy())
+        made.assign(self)
+        made.row_weights = self.row_weights
         return made
 
     def assign(self, other):
@@ -192,23 +191,28 @@ class LearningState:
 
     def to_array(self):
         """All numbers as they stand in files; those of the trust after them where not all is trusted."""
-        own = [self.noise, self.noise_weight, self.noise_window, self.log_evidence, self.n_seen, self.largest]
-        own += [
-            self.reference,
-            self.squares,
-            self.weight,
-            self.copies,
-            self.trusted_copies,
-            self.log_start,
-            self.start_weight,
-        ]
-        own += [self.last_log_noise, self.last_seen, self.last_noise_weight, self.total]
-        return np.concatenate([own, self.trust.to_array()])
+        return np.concatenate([[getattr(self, name) for name in STATE_FIELDS], self.trust.to_array()])
 
     @staticmethod
     def from_array(numbers):
         """Take what `to_array` gave."""
-        return LearningState(*numbers[:N_NUMBERS], Trust(numbers[N_NUMBERS:]))
+        made = LearningState(trust=Trust(numbers[STATE_SIZE:]))
+        for name, number in zip(STATE_FIELDS, numbers, strict=False):
+            setattr(made, name, number)
+        return made
+
+    def record_row(self, records, i, mean, var, noise):
+        """Record a row that was just learned, unless ``records`` are empty; ``noise`` is that from before."""
+        if records.shape[0] == 0:
+            return
+        row = cython.address(records[i, 0])
+        row[RECORD_MEAN] = mean
+        row[RECORD_VAR] = var
+        row[RECORD_NOISE] = noise
+        row[RECORD_LOG_DENSITY] = self.log_density
+        row[RECORD_DISTRUST] = self.trust.distrust
+        row[RECORD_SUSPICION] = self.trust.suspicion
+        row[RECORD_EVIDENCE] = self.row_evidence
 
     def begin_anew(self):
         """Go on after a jump of the truth; if nothing is kept, the noise is not known any more either."""
@@ -314,7 +318,7 @@ class LearningState:
         return LearningState.from_array, (self.to_array(),)
 
 
-def _tilt(likelihood, mean, var, y, log_noise, std):
+def _match_noise(likelihood, mean, var, y, log_noise, std):
     """Match a target whose log noise is ``N(log_noise, std²)``: a mixture of the matches at nodes of the log noise.
 
     With each node's share ``r`` in the mixture's density, ``score = E_r[score]``, ``information = E_r[information] -
@@ -364,7 +368,7 @@ def _tilt(likelihood, mean, var, y, log_noise, std):
         weight += share * share
     else:
         weight = min(weight * mass / max(variance, 1e-3), weight + 2.0 * _MOST_INFORMATION)
-    return Tilt(
+    return NoiseMatch(
         Match(top + log(mass), score, information / mass - scatter, ratio / mass + var * scatter),
         cautious,
         min(max(log_noise + std * move, _LOWEST), _HIGHEST),
@@ -408,30 +412,36 @@ def learn_scalar(likelihood, state, mean, var, input_var, y):
     elif row_weight <= 1.0:
         score, information, ratio = _learn_copy(likelihood, state, mean, var, input_var, y, row_weight, True)
     else:
-        score = 0.0
-        information = 0.0
-        ratio = 1.0
-        left = row_weight
-        log_density = NAN
-        while left > 0.0:
-            part = copies_now(left, row_weight)
-            first: cython.bint = left == row_weight
-            own_score, own_information, own_ratio = _learn_copy(likelihood, state, mean, var, input_var, y, part, first)
-            if not isfinite(own_score):
-                return NAN, NAN, NAN
-            if first:
-                log_density = state.log_density
-            left = copies_after(left, part)
-            # One step after the other in one direction is a step in it.
-            score += own_score * ratio
-            information += own_information * ratio * ratio
-            ratio *= own_ratio
-            mean += own_score * var
-            var *= own_ratio
-        state.log_density = log_density
+        score, information, ratio = _learn_copies(likelihood, state, mean, var, input_var, y, row_weight)
     if isfinite(score):
         state.n_seen += 1.0
         state.n_weighted += 1
+    return score, information, ratio
+
+
+def _learn_copies(likelihood, state, mean, var, input_var, y, row_weight):
+    """Learn a row that counts more than once, copy after copy; see `learn_scalar`."""
+    score = 0.0
+    information = 0.0
+    ratio = 1.0
+    left = row_weight
+    log_density = NAN
+    while left > 0.0:
+        part = copies_now(left, row_weight)
+        first: cython.bint = left == row_weight
+        own_score, own_information, own_ratio = _learn_copy(likelihood, state, mean, var, input_var, y, part, first)
+        if not isfinite(own_score):
+            return NAN, NAN, NAN
+        if first:
+            log_density = state.log_density
+        left = copies_after(left, part)
+        # One step after the other in one direction is a step in it.
+        score += own_score * ratio
+        information += own_information * ratio * ratio
+        ratio *= own_ratio
+        mean += own_score * var
+        var *= own_ratio
+    state.log_density = log_density
     return score, information, ratio
 
 
@@ -618,9 +628,9 @@ def _learn_copy(likelihood, state, mean, var, input_var, y, row_weight, first):
     noise_weight = state.noise_weight
     learns_noise: cython.bint = noise_weight > 0.0
     if learns_noise:
-        tilt = _tilt(likelihood, mean, total, y, log(noise), sqrt(2.0 / noise_weight))
-        match = tilt.cautious
-        match.log_z = tilt.match.log_z
+        unknown = _match_noise(likelihood, mean, total, y, log(noise), sqrt(2.0 / noise_weight))
+        match = unknown.cautious
+        match.log_z = unknown.match.log_z
     else:
         match = likelihood.match(mean, total, y, noise)
     trusted = 1.0
@@ -631,7 +641,7 @@ def _learn_copy(likelihood, state, mean, var, input_var, y, row_weight, first):
         match = doubt.match
     learns_noise = learns_noise and (first or not likelihood.continuous)
     if learns_noise:
-        noise, noise_weight = _learned_noise(tilt, log(noise), noise_weight, trusted)
+        noise, noise_weight = _learned_noise(unknown, log(noise), noise_weight, trusted)
         noise_weight = min(noise_weight, state.noise_window)
     log_z = match.log_z
     score = match.score
@@ -666,14 +676,14 @@ def _learn_copy(likelihood, state, mean, var, input_var, y, row_weight, first):
     return score, information, ratio
 
 
-def _learned_noise(tilt, log_noise, weight, trusted):
+def _learned_noise(after, log_noise, weight, trusted):
     """The noise and its weight after a row that is trusted so far: a mixture of the belief after it and that before."""
     if trusted == 1.0:
-        return exp(tilt.log_noise), tilt.noise_weight
+        return exp(after.log_noise), after.noise_weight
     if trusted == 0.0:  # of a target beyond all bounds the belief after it may not be a number
         return exp(log_noise), weight
-    move = tilt.log_noise - log_noise
-    var = trusted * 2.0 / tilt.noise_weight + (1.0 - trusted) * (2.0 / weight + trusted * move * move)
+    move = after.log_noise - log_noise
+    var = trusted * 2.0 / after.noise_weight + (1.0 - trusted) * (2.0 / weight + trusted * move * move)
     return exp(log_noise + trusted * move), 2.0 / var
 
 
@@ -684,94 +694,111 @@ def _tempered_noise(state, noise, noise_weight, row_weight):
     return exp((before + row_weight * noise_weight * log(noise)) / weight), weight
 
 
-def learn_site(likelihood, state, mean, var, input_var, y, site):
-    """Learn a row and keep its site or, if it has one, learn the row again; returns what `learn_scalar` does.
+def learn_row(likelihood, state, mean, var, input_var, y, site):
+    """Learn a row, keep its site unless it is NULL or, if it has one, learn the row again; as `learn_scalar`.
 
-    ``site`` has the precision and the shift (precision times mean) of the factor of ``J'w``, then those of the log
-    noise's, then what the row has added to the counts of the `Trust`; NaN before the row was learned. A row learned
-    again is no new evidence. Shares are learned on their own here: a row that is learned again says what it does given
-    the weights and shares that all the others lead to.
+    A row learned again is no new evidence. Shares are learned on their own here: a row that is learned again says what
+    it does given the weights and shares that all the others lead to.
     """
-    if not isnan(site[0]):
+    if site == cython.NULL:
+        return learn_scalar(likelihood, state, mean, var, input_var, y)
+    if not isnan(site.precision):
         return _learn_again(likelihood, state, mean, var, input_var, y, site)
     weight = state.noise_weight
     log_noise = log(state.noise) if weight > 0.0 else 0.0
     i: cython.Py_ssize_t
     for i in range(N_WAYS):
-        site[N_BELIEF_SITE + i] = -state.trust.counts[i]
+        site.counts[i] = -state.trust.counts[i]
     state.trust.learns_scale = False
     score, information, ratio = learn_scalar(likelihood, state, mean, var, input_var, y)
     state.trust.learns_scale = True
-    state.trust.add_to(site + N_BELIEF_SITE)
-    site[0] = information / ratio
-    site[1] = (score + information * mean) / ratio
-    site[2] = 0.5 * (state.noise_weight - weight)
-    site[3] = 0.5 * (log(state.noise) * state.noise_weight - log_noise * weight) if weight > 0.0 else 0.0
+    state.trust.add_to(site.counts)
+    site.precision = information / ratio
+    site.shift = (score + information * mean) / ratio
+    site.noise_precision = 0.5 * (state.noise_weight - weight)
+    site.noise_shift = 0.5 * (log(state.noise) * state.noise_weight - log_noise * weight) if weight > 0.0 else 0.0
     return score, information, ratio
+
+
+def _cavity(state, mean, var, site):
+    """The beliefs without a row; see `Cavity`."""
+    cavity: Cavity = Cavity(left=0.0, mean=0.0, var=0.0, log_noise=0.0, noise_precision=0.0, noise_shift=0.0)
+    noise_precision = 0.5 * state.noise_weight
+    left = 1.0 - site.precision * var
+    noise_left = noise_precision - site.noise_precision
+    if not (left > _SITE_MARGIN and noise_left >= _SITE_MARGIN * noise_precision):
+        return cavity
+    cavity.left = left
+    cavity.mean = (mean - site.shift * var) / left
+    cavity.var = var / left
+    if noise_precision > 0.0:
+        cavity.noise_precision = noise_left
+        cavity.noise_shift = log(state.noise) * noise_precision - site.noise_shift
+        cavity.log_noise = min(max(cavity.noise_shift / noise_left, _LOWEST), _HIGHEST)
+    return cavity
 
 
 def _learn_again(likelihood, state, mean, var, input_var, y, site):
     """Replace the site of a row by what the row says given all the others; a site that can't be removed stays."""
-    noise_precision = 0.5 * state.noise_weight
-    learns_noise: cython.bint = noise_precision > 0.0
+    learns_noise: cython.bint = state.noise_weight > 0.0
     row_weight = state.row_weight()
     state.n_weighted += 1
     if state.reference > 0.0:  # no other row changes what a row says
         return 0.0, 0.0, 1.0
-    left = 1.0 - site[0] * var
-    noise_left = noise_precision - site[2]
-    if not (left > _SITE_MARGIN and noise_left >= _SITE_MARGIN * noise_precision):
+    cavity: Cavity = _cavity(state, mean, var, site)
+    if cavity.left == 0.0:
         return 0.0, 0.0, 1.0
-    # The cavity: the beliefs without the row.
-    cavity_var = var / left
-    cavity_mean = (mean - site[1] * var) / left
-    error, total = _error_of(likelihood, state, cavity_mean, cavity_var + input_var, y)
+    total_var = cavity.var + input_var
+    error, total = _error_of(likelihood, state, cavity.mean, total_var, y)
     if state.trust.is_far(error, total, state.largest):
         return 0.0, 0.0, 1.0
-    new: cython.double[N_BELIEF_SITE]
     if learns_noise:
-        noise_shift = log(state.noise) * noise_precision - site[3]
-        log_noise = min(max(noise_shift / noise_left, _LOWEST), _HIGHEST)
-        tilt = _tilt(likelihood, cavity_mean, cavity_var + input_var, y, log_noise, 1.0 / sqrt(noise_left))
-        match = tilt.match
-        noise = exp(log_noise)
+        std = 1.0 / sqrt(cavity.noise_precision)
+        unknown = _match_noise(likelihood, cavity.mean, total_var, y, cavity.log_noise, std)
+        match = unknown.match
+        noise = exp(cavity.log_noise)
     else:
         noise = state.noise
-        match = likelihood.match(cavity_mean, cavity_var + input_var, y, noise)
+        match = likelihood.match(cavity.mean, total_var, y, noise)
     trusted = 1.0
-    recounts: cython.bint = state.trust.active and state.trust.remove_counts(site + N_BELIEF_SITE)
+    recounts: cython.bint = state.trust.active and state.trust.remove_counts(site.counts)
     if state.trust.active:
-        doubt = likelihood.doubt(match, cavity_mean, cavity_var + input_var, y, noise, state.trust)
+        doubt = likelihood.doubt(match, cavity.mean, total_var, y, noise, state.trust)
         match = doubt.match
         trusted = doubt.shares[0]
         if recounts:
-            state.trust.add_counts(site + N_BELIEF_SITE)
-    new[2] = 0.0
-    new[3] = 0.0
+            state.trust.add_counts(site.counts)
+    new: Site = site[0]
     if learns_noise:
-        noise, weight = _learned_noise(tilt, log_noise, 2.0 * noise_left, trusted)
-        new[2] = _towards(site[2], row_weight * (0.5 * weight - noise_left))
-        new[3] = _towards(site[3], row_weight * (0.5 * weight * log(noise) - noise_left * log_noise))
+        noise, weight = _learned_noise(unknown, cavity.log_noise, 2.0 * cavity.noise_precision, trusted)
+        own = 0.5 * weight - cavity.noise_precision
+        new.noise_precision = _towards(site.noise_precision, row_weight * own)
+        own = 0.5 * weight * log(noise) - cavity.noise_precision * cavity.log_noise
+        new.noise_shift = _towards(site.noise_shift, row_weight * own)
     ratio = match.variance_ratio + match.information * input_var
-    new[0] = _towards(site[0], row_weight * match.information / ratio)
-    new[1] = _towards(site[1], row_weight * (match.score + match.information * cavity_mean) / ratio)
-    after = left + new[0] * var  # the precision with the new site over that with the old one
-    if not (ratio > 0.0 and after > _SITE_MARGIN and isfinite(after + new[1] + new[2] + new[3])):
+    new.precision = _towards(site.precision, row_weight * match.information / ratio)
+    new.shift = _towards(site.shift, row_weight * (match.score + match.information * cavity.mean) / ratio)
+    after = cavity.left + new.precision * var  # the precision with the new site over that with the old one
+    if not (ratio > 0.0 and after > _SITE_MARGIN and isfinite(after + new.shift)):
         return 0.0, 0.0, 1.0
-    if learns_noise:
-        noise_left += new[2]
-        if not noise_left > _SITE_MARGIN * noise_precision:
-            return 0.0, 0.0, 1.0
-        state.noise = exp(min(max((noise_shift + new[3]) / noise_left, _LOWEST), _HIGHEST))
-        state.noise_weight = 2.0 * noise_left
-    score = (new[1] - site[1] - mean * (new[0] - site[0])) / after
-    information = (new[0] - site[0]) / after
-    i: cython.Py_ssize_t
-    for i in range(N_BELIEF_SITE):
-        site[i] = new[i]
+    if learns_noise and not _replace_noise(state, cython.address(cavity), cython.address(new)):
+        return 0.0, 0.0, 1.0
+    score = (new.shift - site.shift - mean * (new.precision - site.precision)) / after
+    information = (new.precision - site.precision) / after
+    site[0] = new
     if recounts:
-        state.trust.replace_counts(doubt.shares, _DAMPING, site + N_BELIEF_SITE)
+        state.trust.replace_counts(doubt.shares, _DAMPING, site.counts)
     return score, information, 1.0 / after
+
+
+def _replace_noise(state, cavity, new):
+    """Move the belief about the noise to the cavity's and a row's new site; whether that is a belief."""
+    precision = cavity.noise_precision + new.noise_precision
+    if not (isfinite(precision + new.noise_shift) and precision > _SITE_MARGIN * 0.5 * state.noise_weight):
+        return False
+    state.noise = exp(min(max((cavity.noise_shift + new.noise_shift) / precision, _LOWEST), _HIGHEST))
+    state.noise_weight = 2.0 * precision
+    return True
 
 
 def _towards(old, new):
@@ -781,9 +808,10 @@ def _towards(old, new):
 def learn_with_site(
     likelihood, state, mean: cython.double, var: cython.double, input_var: cython.double, y: cython.double, site
 ):
-    """See `learn_site`, for callers in Python; ``site`` is an array ``(SITE_SIZE,)``."""
+    """See `learn_row`, for callers in Python; ``site`` is an array ``(SITE_SIZE,)``."""
     view: cython.double[::1] = site
-    return learn_site(likelihood, state, mean, var, input_var, y, cython.address(view[0]))
+    own = cython.cast(cython.pointer(Site), cython.address(view[0]))
+    return learn_row(likelihood, state, mean, var, input_var, y, own)
 
 
 def score_row(likelihood, state, mean, own_var, input_var, response, y):
@@ -806,7 +834,7 @@ def score_row(likelihood, state, mean, own_var, input_var, response, y):
         )
         return log_density, 0.0
     if state.noise_weight > 0.0:
-        match = _tilt(likelihood, mean, var, y, log(state.noise), sqrt(2.0 / state.noise_weight)).match
+        match = _match_noise(likelihood, mean, var, y, log(state.noise), sqrt(2.0 / state.noise_weight)).match
     else:
         match = likelihood.match(mean, var, y, state.noise)
     if not state.trust.active:

@@ -1,3 +1,5 @@
+from typing import NamedTuple
+
 from onepass._typing import FloatArray
 from onepass.engine.matches import CompiledLikelihood
 from onepass.engine.outliers import Trust
@@ -13,7 +15,19 @@ NOISE_START: float
 NOISE_START_WEIGHT: float
 SITE_SIZE: int
 RECORD_SIZE: int
+STATE_FIELDS: tuple[str, ...]
 STATE_SIZE: int
+
+class RowRecord(NamedTuple):
+    mean: FloatArray
+    var: FloatArray
+    noise: FloatArray
+    log_density: FloatArray
+    distrust: FloatArray
+    suspicion: FloatArray
+    evidence: FloatArray
+    @staticmethod
+    def of(records: FloatArray) -> RowRecord: ...
 
 class LearningState:
     noise: float
@@ -42,20 +56,6 @@ class LearningState:
         noise: float = ...,
         noise_weight: float = ...,
         noise_window: float = ...,
-        log_evidence: float = ...,
-        n_seen: float = ...,
-        largest: float = ...,
-        reference: float = ...,
-        squares: float = ...,
-        weight: float = ...,
-        copies: float = ...,
-        trusted_copies: float = ...,
-        log_start: float = ...,
-        start_weight: float = ...,
-        last_log_noise: float = ...,
-        last_seen: float = ...,
-        last_noise_weight: float = ...,
-        total: float = ...,
         trust: Trust | None = ...,
     ) -> None: ...
     def start_reweighing(self) -> None: ...
@@ -73,6 +73,7 @@ class LearningState:
     def from_array(numbers: FloatArray) -> LearningState: ...
     def weigh(self, weights: FloatArray | None) -> None: ...
     def begin_anew(self) -> None: ...
+    def record_row(self, records: FloatArray, i: int, mean: float, var: float, noise: float) -> None: ...
 
 def learn_scalar(
     likelihood: CompiledLikelihood,

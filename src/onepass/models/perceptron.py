@@ -37,12 +37,13 @@ from onepass.beliefs.forgetting import Forgetting, reciprocals
 from onepass.beliefs.full import FullGaussian, pack_root
 from onepass.beliefs.moved import MovedGaussian
 from onepass.beliefs.prior import PERCEPTRON_BELIEFS, as_prior, simplest_form
-from onepass.beliefs.rows import RowPlan, Rows
+from onepass.beliefs.rows import RowPlan
 from onepass.engine.outliers import Trust
-from onepass.engine.rows import RowLearner, RowRule
+from onepass.engine.rows import RowLearner, RowRule, Rows
 from onepass.engine.step import (
     RECORD_SIZE,
     SITE_SIZE,
+    RowRecord,
     learn_noise_from,
     learn_scalar,
     learn_with_site,
@@ -606,10 +607,7 @@ class BayesianPerceptron(Component):
                 seen = self._learn_row(self._state, x, target, x_var, site)
                 self._matcher.raise_pending()
                 if len(rows.record):
-                    progress = self._state.progress
-                    trust = progress.trust
-                    scores = (progress.log_density, trust.distrust, trust.suspicion, progress.row_evidence)
-                    rows.record[i] = (*seen, noise, *scores)
+                    self._state.progress.record_row(rows.record, i, *seen, noise)
                 if site is None and self._state.progress.trust.is_alarmed():
                     return i + 1
         return len(rows)
@@ -800,9 +798,9 @@ class _LearnedRows:
     @property
     def prediction(self) -> Prediction:
         """What they were predicted to be."""
-        pre_mean, pre_var, noise = self.record[:, :3].T.copy()
-        likelihood = self.perceptron._likelihood.with_noise(noise)
-        return Prediction.of(self.perceptron._prediction(pre_mean, pre_var, likelihood), self.single)
+        seen = RowRecord.of(self.record)
+        likelihood = self.perceptron._likelihood.with_noise(seen.noise)
+        return Prediction.of(self.perceptron._prediction(seen.mean, seen.var, likelihood), self.single)
 
     def parts(self, alone: bool) -> Parts:
         """The same, as the only part of a mixture."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.engine.outliers import jump_probability
+from onepass.engine.step import RowRecord
 
 __all__ = ["LearnedRows", "Parts", "Posterior", "Prediction", "RowScores", "one_or_many"]
 
@@ -84,9 +85,9 @@ class RowScores(NamedTuple):
     @classmethod
     def of(cls, record: FloatArray) -> Self:
         """The scores of rows from what a perceptron's kernels have recorded of them."""
-        densities, outliers, suspicion, gains = record[:, 3:].T.copy()
-        weighted = not np.array_equal(densities, gains)
-        return cls(densities, outliers, jump_probability(suspicion), gains=gains if weighted else None)
+        seen = RowRecord.of(record)
+        gains = None if np.array_equal(seen.log_density, seen.evidence) else seen.evidence
+        return cls(seen.log_density, seen.distrust, jump_probability(seen.suspicion), gains=gains)
 
 
 class Parts(NamedTuple):

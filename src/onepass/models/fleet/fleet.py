@@ -23,13 +23,14 @@ from onepass.engine.fleet import (
     OF_REFERENCE,
     OF_SQUARES,
     OF_START_WEIGHT,
+    Projection,
     distrust_fleet,
     learn_fleet,
     project_fleet,
 )
 from onepass.engine.outliers import TRUST_WAYS, Trust
 from onepass.engine.rows import RowRule
-from onepass.engine.step import RECORD_SIZE, LearningState
+from onepass.engine.step import RECORD_SIZE, LearningState, RowRecord
 from onepass.files.state import Arrays, Parameters, as_tally, checked_trusts, sized
 from onepass.models.ahead import RowsAhead
 from onepass.models.fleet.keys import Keys, Slots, as_keys, decode_keys, encode_keys, parts_of, take_keys
@@ -363,8 +364,7 @@ class PerceptronFleet:
         rows, single = as_rows(X, self.n_features)
         return self._prediction(self._projected(rows, keys, rows_ahead), single)
 
-    def _projected(self, rows: FloatArray, keys: Any, rows_ahead: RowsAhead) -> FloatArray:
-        """Mean and variance of the pre-activation, the noise and what it rests on, ``(n, 4)``."""
+    def _projected(self, rows: FloatArray, keys: Any, rows_ahead: RowsAhead) -> Projection:
         slots, records = self._store.find(as_keys(keys, len(rows)))
         return project_fleet(rows, slots, _each_row(rows_ahead, rows), self._rule, records, self._priors[-1])
 
@@ -381,7 +381,7 @@ class PerceptronFleet:
         """
         as_share(level, "level", open_above=True)
         rows, single = as_rows(X, self.n_features)
-        pre_mean, pre_var, noise, weight = self._projected(rows, keys, rows_ahead)[:, :4].T.copy()
+        pre_mean, pre_var, noise, weight, _ = self._projected(rows, keys, rows_ahead)
         limits = np.empty((2, len(rows)))
         for own_weight in np.unique(weight):  # a learned noise is as uncertain as the rows that it rests on are few
             own = weight == own_weight
@@ -419,13 +419,14 @@ class PerceptronFleet:
         probability that its target can't be trusted, ``(n,)``.
         """
         record, single = self._learn(X, y, keys, recording=True)
-        prediction = self._prediction(record, single)
-        return (prediction, record[:, 4].copy()) if return_outlier_probability else prediction
+        seen = RowRecord.of(record)
+        prediction = self._prediction(seen, single)
+        return (prediction, seen.distrust) if return_outlier_probability else prediction
 
     def predict_score_learn(self, X: Any, y: ArrayLike, *, keys: Any) -> tuple[Prediction, RowScores]:
         """Predict every row just before learning it; returns the predictions and how well they scored."""
         record, single = self._learn(X, y, keys, recording=True)
-        return self._prediction(record, single), RowScores.of(record)
+        return self._prediction(RowRecord.of(record), single), RowScores.of(record)
 
     def learn_and_score(self, X: Any, y: ArrayLike, *, keys: Any) -> RowScores:
         """Learn as `learn` does, and return how well each row was predicted before it was learned."""
@@ -515,10 +516,10 @@ class PerceptronFleet:
         """Number of rows that the keys of these records have set aside."""
         return 0 if self._template.outliers else int(trusts_of(records, self._template.size)[:, 0].sum())
 
-    def _prediction(self, projected: FloatArray, single: bool) -> Prediction:
-        pre_mean, pre_var, noise = projected[:, :3].T.copy()
-        output = self._likelihood.output_moments(self.activation, pre_mean, pre_var)
-        columns = (output.mean, output.var, pre_mean, pre_var, self._likelihood.with_noise(noise).noise_var(output))
+    def _prediction(self, seen: Projection | RowRecord, single: bool) -> Prediction:
+        output = self._likelihood.output_moments(self.activation, seen.mean, seen.var)
+        noise_var = self._likelihood.with_noise(seen.noise).noise_var(output)
+        columns = (output.mean, output.var, seen.mean, seen.var, noise_var)
         return Prediction.of(columns, single)
 
     # Files, copies, and fleets that are divided and joined.

@@ -109,7 +109,8 @@ def pack(model: BayesianPerceptron) -> FloatArray:
 
 def fresh_state(state: LearningState) -> LearningState:
     """The state of a key that has learned nothing yet, with the noise and the shares of outliers of another."""
-    fresh = LearningState(state.noise, state.noise_weight, state.noise_window, largest=state.largest)
+    fresh = LearningState(state.noise, state.noise_weight, state.noise_window)
+    fresh.largest = state.largest
     fresh.trust = Trust.after(state.trust.to_array()[:TRUST_WAYS]) if state.trust.active else Trust()
     if state.reference:
         fresh.start_reweighing()

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from onepass.activations import as_activation
-from onepass.engine.step import SITE_SIZE, LearningState, learn_scalar, learn_with_site
+from onepass.engine.step import (
+    RECORD_SIZE,
+    SITE_SIZE,
+    STATE_FIELDS,
+    LearningState,
+    RowRecord,
+    learn_scalar,
+    learn_with_site,
+)
 from onepass.engine.vector_matches import GaussianOutputs, HeteroscedasticOutputs, NoiseState
 from onepass.likelihoods import Gaussian
 from tests.helpers import quadrature
@@ -97,3 +105,22 @@ def test_the_running_noise_of_a_heteroscedastic_output_is_the_mean_of_what_was_e
     HeteroscedasticOutputs(1, -4.0, 3.0).learn_noise(mean, cov, np.array([1.0]), state, 1.0, np.inf)
     assert (state.noise_weight[0], state.scale[0], state.usual_var[0]) == (11.0, 1.0, 0.0)
     assert state.noise[0] == pytest.approx(0.3 + (np.exp(-1.0 + 0.1) - 0.3) / 11.0)
+
+
+def test_a_state_has_all_its_numbers_in_its_array_and_in_its_copies() -> None:
+    numbers = np.arange(1.0, 1.0 + len(STATE_FIELDS))
+    state = LearningState.from_array(np.concatenate([numbers, LearningState().trust.to_array()]))
+    for other in (state, state.copy(), LearningState.from_array(state.to_array())):
+        assert [getattr(other, name) for name in STATE_FIELDS] == list(numbers)
+
+
+def test_what_is_recorded_of_a_row_is_read_by_name() -> None:
+    state = LearningState(0.3)
+    state.log_density, state.row_evidence = -1.5, -3.0
+    records = np.full((2, RECORD_SIZE), np.nan)
+    state.record_row(records, 1, 0.25, 4.0, 0.7)
+    seen = RowRecord.of(records)
+    assert (seen.mean[1], seen.var[1], seen.noise[1]) == (0.25, 4.0, 0.7)
+    assert (seen.log_density[1], seen.evidence[1]) == (-1.5, -3.0)
+    assert (seen.distrust[1], seen.suspicion[1]) == (state.trust.distrust, state.trust.suspicion)
+    assert np.isnan(records[0]).all()

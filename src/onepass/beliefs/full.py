@@ -16,7 +16,7 @@ from onepass.beliefs.forgetting import fade_root, fade_triangle, prior_gap, reci
 from onepass.beliefs.rows import RowPlan
 from onepass.engine.blocks import CANCELLED, DIGITS_LOST, block_size, learn_block
 from onepass.engine.outliers import Trust
-from onepass.engine.rows import DenseRowLearner, RowLearner, Rows, Wander, rescaled, rows_dense, rows_root
+from onepass.engine.rows import EXHAUSTED, DenseRowLearner, RowLearner, Rows, Wander, rescaled, rows_dense, rows_root
 from onepass.engine.step import LearningState
 from onepass.engine.threads import threads_for
 
@@ -28,7 +28,6 @@ _FEW = 16  # rows for which a block is not worth its set-up
 _TINY = 1e-200  # a share of the variance that is none; beyond, quotients would overflow
 _STILL = Wander(1.0, np.empty(0))  # weights that don't move
 _FADED = 1e-6  # what is left of the covariance after as many rows of drift as a block may have
-_EXHAUSTED = 1e-24  # squares that are all rounding, of a vector of Lanczos's method
 _BAND = 8192  # columns of a large product that are worked out together
 
 
@@ -367,7 +366,7 @@ class FullGaussian:
                 vector = lengths_inverse * (rows @ root.T)
             new = _unwhitened(image, prior) @ root.T - own[:, None] * vector - below[:, None] * before
             squares = np.square(new).sum(axis=1)
-            below = np.where(squares > _EXHAUSTED * own**2, np.sqrt(squares), 0.0)
+            below = np.where(squares > EXHAUSTED * own**2, np.sqrt(squares), 0.0)
             found[:, 1, i] = below
             before, vector = vector, new * reciprocals(below)[:, None]
             image = _whitened(vector @ root, prior)

@@ -26,13 +26,13 @@ from onepass.beliefs.base import Natural
 from onepass.beliefs.forgetting import reciprocals
 from onepass.beliefs.full import covariance_root
 from onepass.engine.network_layers import LayerForm, release
+from onepass.engine.vector_matches import LEAST_LEFT
 from onepass.layers import Wiring
 
 __all__ = ["KroneckerGaussian", "nearest_outer_product"]
 
 _SWEEPS = 30
 _AGREED = 1e-12
-_LEAST_LEFT = 1e-12  # of a variance, in one direction, by one row
 
 
 def nearest_outer_product(values: FloatArray, largest: float = np.inf) -> tuple[FloatArray, FloatArray]:
@@ -279,7 +279,7 @@ def _root_and_inverse(left: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The symmetric root of what is left of a covariance, in units of it, and the inverse."""
     # Another root would mix up the columns, those of idle inputs with others.
     values, vectors = np.linalg.eigh(left)
-    values = np.maximum(values, _LEAST_LEFT)
+    values = np.maximum(values, LEAST_LEFT)
     return (vectors * np.sqrt(values)) @ vectors.T, (vectors / values) @ vectors.T
 
 

@@ -26,14 +26,13 @@ from onepass.beliefs.network import NetworkBelief, UnitVariances
 from onepass.engine.network_low_rank import learn_low_rank, look_low_rank
 from onepass.engine.network_records import NetworkRule, NetworkShape, Sites, TrainingPass
 from onepass.engine.threads import threads_for
-from onepass.engine.vector_matches import NoiseState
+from onepass.engine.vector_matches import LEAST_LEFT, NoiseState
 from onepass.layers.layout import Layout
 
 __all__ = ["LowRankGaussian", "capacity", "default_rank"]
 
 # A direction of the outputs is left out of a row's step if the row explains less than this share of its variance.
 _LEAST_SHARE = 1e-9
-_LEAST_LEFT = 1e-12  # of a variance, in one direction, by one row
 _ROUNDING = 4.0  # errors of a sum of products, in those of one number times the root of how many there are
 _MOST_MERGED = 3_000  # weights, for whose merging a full covariance is made
 _SWEEPS, _AGREED = 30, 1e-3  # of the diagonal that fits a full covariance; a few have almost all of it
@@ -320,7 +319,7 @@ class LowRankGaussian(NetworkBelief):
             values, vectors = eigh(unit[:, None] * precision * unit, subset_by_index=[size - made.rank, size - 1])
             values = np.maximum(values, 1.0)
             made._assign(variance, ((vectors * np.sqrt(values - 1.0)) / unit[:, None]).T[::-1])
-            left = np.maximum(1.0 - np.square(vectors) @ (1.0 - 1.0 / values), _LEAST_LEFT)
+            left = np.maximum(1.0 - np.square(vectors) @ (1.0 - 1.0 / values), LEAST_LEFT)
             off = variances / (variance * left)
             if np.abs(off - 1.0).max() < _AGREED:
                 break
@@ -406,7 +405,7 @@ def _roots(information: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatA
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     shares, directions = np.linalg.eigh(root.T @ information @ root)
     informative = shares > _LEAST_SHARE
-    possible = np.minimum(shares[informative], 1.0 - _LEAST_LEFT)  # whatever rounding made of it
+    possible = np.minimum(shares[informative], 1.0 - LEAST_LEFT)  # whatever rounding made of it
     columns = information @ root @ directions[:, informative] * np.sqrt(possible) / shares[informative]
     return columns, columns / np.sqrt(1.0 - possible)
 

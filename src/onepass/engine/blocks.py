@@ -134,7 +134,8 @@ class _Block:
                     self.variances[i] = var
                     self.weights[i] = state.pending_weight
                     state.pending = False
-                state.record_row(self.rows.records, i, mean, var, noise)
+                if self.rows.records.shape[0]:
+                    state.record_row(self.rows.records, i, mean, var, noise)
                 self.scores[i] = score * self.growth[i]
                 self.informations[i] = information * self.growth[i]
                 for k in range(i + 1, b):

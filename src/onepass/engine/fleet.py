@@ -54,14 +54,15 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
             if state.trust.is_alarmed():
                 _answer_alarm(record, prior, state, cython.address(space[0]))
             noise = state.noise
+            row: Row = Row(x=cython.address(X[i, 0]), x_var=cython.NULL, d=d, y=y[i], site=cython.NULL)
             seen = learn_row_root(
-                Row(x=cython.address(X[i, 0]), x_var=cython.NULL, d=d, y=y[i], site=cython.NULL),
+                cython.address(row),
                 rule,
                 state,
                 record + HEAD,
                 record + HEAD + p,
                 True,
-                prior,
+                cython.address(prior),
                 True,
                 cython.address(space[0]),
             )
@@ -70,7 +71,8 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
                 break
             _write(record, p, reweighs, state)
             record[AT_TOUCHED] = clock
-            state.record_row(out, i, seen.pre_mean, seen.pre_var, noise)
+            if out.shape[0]:
+                state.record_row(out, i, seen.pre_mean, seen.pre_var, noise)
     rule.likelihood.raise_pending()
     return learned
 

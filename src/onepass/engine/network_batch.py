@@ -126,75 +126,115 @@ def match_in_turn(
     ``joint`` is the covariance of all rows' outputs. Returns the number of rows matched.
     """
     t: cython.Py_ssize_t
+    n: cython.Py_ssize_t = outputs.shape[1]
+    matched: cython.Py_ssize_t = outputs.shape[0]
+    match = VectorMatch(n)
+    mean: cython.double[::1] = np.empty(n)
+    cov: cython.double[::1] = np.empty(n * n)
+    through: cython.double[:, ::1] = np.empty((n, joint.shape[0]))
+    weighted: cython.double[::1] = np.empty(joint.shape[0])
+    m = cython.address(mean[0])
+    c = cython.address(cov[0])
+    with cython.nogil:
+        for t in range(outputs.shape[0]):
+            i = work.order[first + t]
+            _fill_through(t * n, joint, information, through)
+            _fill_outputs(t, outputs, joint, score, through, m, c)
+            work.start_row(i, noise)
+            density = rule.likelihood.match(m, c, cython.address(work.targets[i, 0]), noise, match)
+            if not isfinite(density):
+                matched = t
+                break
+            work.write_down(i, density, rule, m, c, noise, match)
+            _add_match(t * n + n, match, through, weighted, score, information)
+            work.finish_row(i, rule, m, c, noise)
+    return matched
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _fill_through(
+    begin: cython.Py_ssize_t,
+    joint: cython.double[:, ::1],
+    information: cython.double[:, ::1],
+    through: cython.double[:, ::1],
+) -> cython.void:
+    """Fill the rows of ``I - joint information`` of the row whose outputs begin there.
+
+    They end where this row's outputs end, since later rows have added nothing.
+    """
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    for k in range(through.shape[0]):
+        row = cython.address(through[k, 0])
+        for j in range(begin + through.shape[0]):
+            row[j] = 0.0
+        for j in range(begin):
+            _multiply_add(begin, -joint[begin + k, j], cython.address(information[j, 0]), row)
+        row[begin + k] = 1.0
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _fill_outputs(
+    t: cython.Py_ssize_t,
+    outputs: cython.double[:, ::1],
+    joint: cython.double[:, ::1],
+    score: cython.double[::1],
+    through: cython.double[:, ::1],
+    mean: cython.p_double,
+    cov: cython.p_double,
+) -> cython.void:
+    """Fill mean and covariance of a row's outputs after the rows before it."""
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
     m: cython.Py_ssize_t
     n: cython.Py_ssize_t = outputs.shape[1]
-    size: cython.Py_ssize_t = joint.shape[0]
-    matched: cython.Py_ssize_t = outputs.shape[0]
-    total: cython.double
-    match = VectorMatch(n)
-    mean_array, cov_array, through_array, weighted_array = (
-        np.empty(n),
-        np.empty(n * n),
-        np.empty(n * size),
-        np.empty(size),
-    )
-    mean: cython.double[::1] = mean_array
-    cov: cython.double[::1] = cov_array
-    through: cython.double[::1] = through_array
-    weighted: cython.double[::1] = weighted_array
-    with cython.nogil:
-        for t in range(outputs.shape[0]):
-            i = work.order[first + t]
-            begin = t * n
-            end = begin + n
-            for k in range(n):
-                # A row of I - joint information; it ends where this row's outputs end, since later rows have added
-                # nothing.
-                row = cython.address(through[k * size])
-                for j in range(end):
-                    row[j] = 0.0
-                for j in range(begin):
-                    _multiply_add(begin, -joint[begin + k, j], cython.address(information[j, 0]), row)
-                row[begin + k] = 1.0
-            for k in range(n):
-                mean[k] = outputs[t, k]
-                for j in range(begin):
-                    mean[k] += joint[begin + k, j] * score[j]
-                row = cython.address(through[k * size])
-                for m in range(k + 1):
-                    here = cython.address(joint[begin + m, 0])
-                    total = 0.0
-                    for j in range(end):
-                        total += row[j] * here[j]
-                    if k == m:
-                        total = max(total, 0.0)
-                    cov[k * n + m] = total
-                    cov[m * n + k] = total
-            target = cython.address(work.targets[i, 0])
-            work.start_row(i, noise)
-            density = rule.likelihood.match(cython.address(mean[0]), cython.address(cov[0]), target, noise, match)
-            if not isfinite(density):
-                matched = t
-                break
-            work.write_down(i, density, rule, cython.address(mean[0]), cython.address(cov[0]), noise, match)
-            for k in range(n):
-                row = cython.address(through[k * size])
-                for j in range(end):
-                    weighted[j] = 0.0
-                for m in range(n):
-                    _multiply_add(
-                        end,
-                        match.information[k * n + m],
-                        cython.address(through[m * size]),
-                        cython.address(weighted[0]),
-                    )
-                for j in range(end):
-                    score[j] += row[j] * match.score[k]
-                    _multiply_add(end, row[j], cython.address(weighted[0]), cython.address(information[j, 0]))
-            work.finish_row(i, rule, cython.address(mean[0]), cython.address(cov[0]), noise)
-    return matched
+    begin: cython.Py_ssize_t = t * n
+    for k in range(n):
+        mean[k] = outputs[t, k]
+        for j in range(begin):
+            mean[k] += joint[begin + k, j] * score[j]
+        row = cython.address(through[k, 0])
+        for m in range(k + 1):
+            here = cython.address(joint[begin + m, 0])
+            total = 0.0
+            for j in range(begin + n):
+                total += row[j] * here[j]
+            if k == m:
+                total = max(total, 0.0)
+            cov[k * n + m] = total
+            cov[m * n + k] = total
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _add_match(
+    end: cython.Py_ssize_t,
+    match: VectorMatch,
+    through: cython.double[:, ::1],
+    weighted: cython.double[::1],
+    score: cython.double[::1],
+    information: cython.double[:, ::1],
+) -> cython.void:
+    """Add a row's match to the score and the information of all rows, up to the end of its outputs."""
+    j: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    m: cython.Py_ssize_t
+    n: cython.Py_ssize_t = through.shape[0]
+    total = cython.address(weighted[0])
+    for k in range(n):
+        row = cython.address(through[k, 0])
+        for j in range(end):
+            total[j] = 0.0
+        for m in range(n):
+            _multiply_add(end, match.information[k * n + m], cython.address(through[m, 0]), total)
+        for j in range(end):
+            score[j] += row[j] * match.score[k]
+            _multiply_add(end, row[j], total, cython.address(information[j, 0]))
 
 
 def _multiply_add(n, factor, values, total):

@@ -40,16 +40,16 @@ from cython.cimports.onepass.engine.vector_matches import NoiseState, VectorMatc
 from cython.cimports.scipy.linalg import cython_blas
 from scipy.linalg.blas import dgemm, sgemm
 
+from onepass.engine.vector_matches import LEAST_LEFT
+
 _GEMM = {np.dtype(np.float64): dgemm, np.dtype(np.float32): sgemm}
 BLOCK = 32  # rows
-_FIELDS = 38  # of the struct Layer
-_PLAN_FIELDS = 13  # of the struct Plan
 
 # A direction of the outputs is left out of a row's step if the row explains less of its variance than this share of
 # what it explains of the first: a row tells of a few classes. Absolute, the bound would stop a long stream's learning.
 _LEAST_SHARE = cython.declare(cython.double, 1e-9)
 _WORTH_BLAS = cython.declare(cython.Py_ssize_t, 30_000)  # multiplications, for which a call pays
-_LEAST_LEFT = cython.declare(cython.double, 1e-12)  # of a variance, in one direction, by one row
+_LEAST_LEFT = cython.declare(cython.double, LEAST_LEFT)
 # Standard deviations of the belief, beyond which a row can't move a network with hidden layers: that far it is
 # not linear, and steps that take it for linear may grow from row to row without bound.
 FARTHEST = 5.0
@@ -95,13 +95,46 @@ class LayerForm:
         return self.rows**2 + self.cols**2 + self.cols + self.rows
 
 
+class _Places:
+    """Gives out places in an array, one after the other."""
+
+    def __init__(self):
+        self.end = 0
+
+    def take(self, count):
+        """The first of so many places."""
+        start, self.end = self.end, self.end + count
+        return start
+
+
+@cython.cfunc
+def _place(layer: cython.pointer(Layer), is_first: cython.bint, n: cython.Py_ssize_t, memory):
+    """Give a layer its memory for the rows of a block, with ``n`` outputs."""
+    patched = 0 if layer.is_kronecker else layer.positions * layer.cols
+    pairs = 0 if layer.is_kronecker else layer.cols * (layer.cols + 1) // 2
+    seen = BLOCK * layer.cols if layer.is_kronecker else 0
+    looks_ahead = is_first and layer.is_kronecker
+    layer.z, layer.z_var = memory.take(layer.n_in + 1), memory.take(layer.n_in + 1)
+    layer.patch, layer.patch_var, layer.pairs = memory.take(patched), memory.take(patched), memory.take(pairs)
+    layer.pre_mean = memory.take(BLOCK * layer.units if looks_ahead else layer.units)
+    layer.pre_var, layer.derivative = memory.take(layer.units), memory.take(layer.units)
+    layer.jacobian, layer.entering = memory.take(n * layer.units), memory.take(n * layer.n_in)
+    layer.weight_jacobian, layer.projected = memory.take(n * layer.width), memory.take(n * layer.width)
+    layer.informed = memory.take((n + 1) * layer.width)
+    layer.seen, layer.turned, layer.gains = memory.take(seen), memory.take(seen), memory.take(seen)
+    layer.moves = memory.take(BLOCK * layer.rows if looks_ahead else layer.width)
+    layer.shares = memory.take(BLOCK)
+    layer.own = memory.take(layer.rows if layer.is_kronecker else layer.rows * pairs)
+    layer.own_input = memory.take(layer.cols)
+    layer.gathered, layer.turned_back = memory.take((n + 1) * layer.width), memory.take(n * layer.width)
+
+
 class LayerShape:
     """The positions of each layer's numbers in the mean, in the roots and in the memory of a block of rows."""
 
     def __init__(self, forms):
         self.table, self.n_layers, self.n_outputs = forms, len(forms), forms[len(forms) - 1].n_out
-        block = BLOCK
-        layers = np.zeros((len(forms), _FIELDS), dtype=np.intp)
+        layers = np.zeros((len(forms), cython.sizeof(Layer) // cython.sizeof(cython.Py_ssize_t)), dtype=np.intp)
         patches = np.concatenate([form.patches.ravel() for form in forms]).astype(np.intc)
         pools = np.concatenate([form.pools for form in forms]).astype(np.intc)
         self.memory = (layers, patches, pools)
@@ -111,33 +144,26 @@ class LayerShape:
         self.patch_index = cython.address(index[0])
         index = pools
         self.pool_index = cython.address(index[0])
-        weights, values, memory, patch, pool = 0, 0, 0, 0, 0
-        n = self.n_outputs
+        weights, values, patch, pool, memory = _Places(), _Places(), _Places(), _Places(), _Places()
+        number: cython.Py_ssize_t
         for number, form in enumerate(forms):
-            positions = len(form.patches)
-            units, cols = form.rows * positions, form.cols
-            kronecker = bool(form.is_kronecker)
-            root = values + (cols * cols if kronecker else 0)
-            idle = root + form.width**2
-            starts = (weights, values, root, idle, idle + cols, patch, pool)
-            plain = (kronecker, form.n_in, form.n_out, form.rows, cols, positions, *starts)
-            seen = block * cols if kronecker else 0
-            moves = block * form.rows if kronecker and number == 0 else form.width
-            patched = 0 if kronecker else positions * cols
-            pairs = 0 if kronecker else cols * (cols + 1) // 2
-            own = form.rows if kronecker else form.rows * pairs
-            sizes = (form.n_in + 1, form.n_in + 1, patched, patched, pairs)
-            sizes += (block * units if number == 0 and kronecker else units, units, units, n * units, n * form.n_in)
-            sizes += (n * form.width, n * form.width, (n + 1) * form.width)
-            sizes += (seen, seen, seen, moves, block, own, cols, (n + 1) * form.width, n * form.width)
-            starts = memory + np.concatenate([[0], np.cumsum(sizes)])
-            layers[number] = (*plain, form.pool_size, units, form.width, *starts[: len(sizes)])
-            memory, weights, values = int(starts[len(sizes)]), weights + form.rows * cols, values + form.n_numbers
-            patch, pool = patch + form.patches.size, pool + len(form.pools)
-        self.n_memory = memory
+            layer = cython.address(self.layer[number])
+            layer.is_kronecker, layer.pool_size = bool(form.is_kronecker), form.pool_size
+            layer.n_in, layer.n_out, layer.positions = form.n_in, form.n_out, len(form.patches)
+            layer.rows, layer.cols, layer.width = form.rows, form.cols, form.width
+            layer.units = layer.rows * layer.positions
+            layer.weights = weights.take(layer.rows * layer.cols)
+            layer.input_root = values.take(layer.cols * layer.cols if layer.is_kronecker else 0)
+            layer.output_root = values.take(layer.width * layer.width)
+            layer.idle = values.take(layer.cols if layer.is_kronecker else 0)
+            layer.prior_outputs = values.take(layer.rows if layer.is_kronecker else 0)
+            layer.patches, layer.pools = patch.take(form.patches.size), pool.take(len(form.pools))
+            _place(layer, number == 0, self.n_outputs, memory)
+        self.n_memory = memory.end
         # Outputs and their covariance, the scale of each layer, root and signs, three matrices of a step; its plans.
+        n = self.n_outputs
         self.plans = n + n * n + self.n_layers + (n + 1) * n + 3 * n * n
-        self.n_small = self.plans + _PLAN_FIELDS * self.n_layers
+        self.n_small = self.plans + cython.sizeof(Plan) // cython.sizeof(cython.double) * self.n_layers
 
     def __reduce__(self):
         return LayerShape, (self.table,)

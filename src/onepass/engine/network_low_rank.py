@@ -15,9 +15,11 @@ from cython.cimports.onepass.engine.network_records import NetworkShape, Signals
 from cython.cimports.onepass.engine.small_matrices import diagonalise, factorise
 from cython.cimports.onepass.engine.vector_matches import VectorMatch, as_array
 
+from onepass.engine.vector_matches import LEAST_LEFT
+
 # See onepass.beliefs.low_rank.
 _LEAST_SHARE = cython.declare(cython.double, 1e-9)
-_LEAST_LEFT = cython.declare(cython.double, 1e-12)
+_LEAST_LEFT = cython.declare(cython.double, LEAST_LEFT)
 
 
 class LowRankWorkspace:

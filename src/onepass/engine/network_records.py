@@ -3,6 +3,8 @@
 import cython
 import numpy as np
 
+from onepass.engine.vector_matches import OUTPUT_RECORD_SIZE
+
 
 class NetworkShape:
     """The position of each layer's weights in one long vector.
@@ -85,24 +87,28 @@ class TrainingPass:
 
     Parameters
     ----------
+    work : onepass.models.network.learning.Pass
+    order : of the rows of the pass that are to be learned now
+
+    Attributes
+    ----------
     rows, targets : (n, d) and (n, columns) arrays
-    order : of the rows
     densities : receives the log density of each target, (n,)
     trust : receives how far each row was distrusted, and the log odds of a jump after it, (2, n)
-    record : receives what each row was predicted from, (n, 7, K), see `vector_matches.OutputRecord`, or None
+    record : receives what each row was predicted from, (n, 7, K), see `vector_matches.OutputRecord`, or empty
     is_first : whether these rows are new; then learning stops after a row that raises an alarm, see `outliers`
     noise_gain, noise_bound : of the noise's learning, see `onepass.engine.vector_matches.VectorLikelihood.learn_noise`
     weights : of the rows, (n,), above 0; or None where they are all 1
     """
 
-    def __init__(self, rows, targets, order, densities, trust, record, is_first, noise_gain, noise_bound, weights=None):
-        self.rows, self.targets = np.ascontiguousarray(rows), np.ascontiguousarray(targets)
-        self.densities, self.trust, self.is_first = densities, trust, is_first
+    def __init__(self, work, order):
+        self.rows, self.targets = np.ascontiguousarray(work.rows), np.ascontiguousarray(work.targets)
         self.order = np.ascontiguousarray(order, dtype=np.intp)
-        self.keeps_record = record is not None
-        self.record = np.empty((0, 7, 1)) if record is None else record
-        self.noise_gain, self.noise_bound = noise_gain, noise_bound
-        self.weights = weights
+        self.densities, self.trust, self.is_first = work.densities, work.trust, work.is_new
+        self.keeps_record = work.record is not None
+        self.record = work.record if self.keeps_record else np.empty((0, OUTPUT_RECORD_SIZE, 1))
+        self.noise_gain, self.noise_bound = work.noise_learning
+        self.weights = work.weights
 
     def start_row(self, i, noise):
         """Weigh the row that comes now."""

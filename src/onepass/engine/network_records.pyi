@@ -36,19 +36,7 @@ class TrainingPass:
     noise_bound: float
     keeps_record: bool
     is_first: bool
-    def __init__(
-        self,
-        rows: FloatArray,
-        targets: FloatArray,
-        order: Any,
-        densities: FloatArray,
-        trust: FloatArray,
-        record: FloatArray | None,
-        is_first: bool,
-        noise_gain: float,
-        noise_bound: float,
-        weights: FloatArray | None = ...,
-    ) -> None: ...
+    def __init__(self, work: Any, order: Any) -> None: ...
 
 class Sites:
     filled: bool

@@ -102,25 +102,29 @@ def squares_left(all_rows, noise, reference, left):
     return max(left + (noise - reference) * change, noise * least)
 
 
+# What rows have added up at the reference, and the belief about the log noise before the first of them.
+_Squares = cython.struct(
+    reference=cython.double,
+    left=cython.double,
+    weight=cython.double,
+    log_start=cython.double,
+    start_precision=cython.double,
+)
+
+
 def marginal_noise(all_rows, reference, left, weight, log_start, start_weight, guess, guess_std):
     """Mean and variance of the log noise, the log evidence, and the new reference.
 
     The nodes start around a guess; if the posterior is not there, they start again from the whole range that is
     possible.
     """
-    times: cython.double[N_NODES]
     volume: cython.double[N_NODES]
-    change: cython.double[N_NODES]
-    least: cython.double[N_NODES]
     share: cython.double[N_NODES]
     i: cython.Py_ssize_t
-    log_reference = log(reference)
-    start_precision = 0.5 * start_weight
-    times[0] = 1e15  # about the prior mean: what a noise without bound would leave
-    _eliminate(all_rows, 1, times, volume, change, least)
-    highest = log(max(left + reference * times[0] * change[0], 1e-300) / max(weight, 1e-300)) + 6.0
-    highest = min(max(log_start + _REACH * sqrt(2.0 / start_weight), highest), _HIGHEST)
-    highest = max(highest, _LOWEST + 1.0)
+    squares: _Squares = _Squares(
+        reference=reference, left=left, weight=weight, log_start=log_start, start_precision=0.5 * start_weight
+    )
+    highest = _highest_noise(all_rows, cython.address(squares))
     half = _REACH * max(guess_std, 0.05)
     low = max(guess - half, _LOWEST)
     high = min(guess + half, highest)
@@ -131,49 +135,22 @@ def marginal_noise(all_rows, reference, left, weight, log_start, start_weight, g
     step = 0.0
     for i in range(N_NODES):
         share[i] = 0.0
+        volume[i] = 0.0
     for _ in range(_MOST_STAGES):
         if not low < high:
             low = _LOWEST
             high = highest
             whole = True
         step = (high - low) / (N_NODES - 1)
-        top = -INFINITY
-        best: cython.Py_ssize_t = 0
-        for i in range(N_NODES):
-            times[i] = exp(low + i * step - log_reference)
-        _eliminate(all_rows, N_NODES, times, volume, change, least)
-        for i in range(N_NODES):
-            log_noise = low + i * step
-            noise = exp(log_noise)
-            volume[i] -= all_rows.log_det + all_rows.n_directions * (log_noise - log_reference)
-            squares = max(left + (noise - reference) * change[i], noise * least[i])
-            gap = log_noise - log_start
-            share[i] = -0.5 * (
-                weight * (LOG_2PI + log_noise) + volume[i] + squares / noise + gap * gap * start_precision
-            )
-            if share[i] > top:
-                top = share[i]
-                best = i
+        best: cython.Py_ssize_t = _score_nodes(all_rows, cython.address(squares), low, step, volume, share)
         at_edge: cython.bint = (best == 0 and low > _LOWEST) or (best == N_NODES - 1 and high < highest)
         if at_edge and not whole:
             low = _LOWEST
             high = highest
             whole = True
             continue
-        mass = 0.0
-        mean = 0.0
-        for i in range(N_NODES):
-            share[i] = exp(share[i] - top)
-            mass += share[i]
-            mean += share[i] * i
-        mean /= mass
-        var = 0.0
-        for i in range(N_NODES):
-            share[i] /= mass
-            var += share[i] * (i - mean) * (i - mean)
-        mean = low + mean * step
-        var *= step * step
-        log_total = top + log(mass * step) - 0.5 * log(2.0 * 3.141592653589793 / start_precision)
+        mean, var, log_mass = _average_nodes(low, step, share[best], share)
+        log_total = log_mass - 0.5 * log(2.0 * 3.141592653589793 / squares.start_precision)
         std = sqrt(var)
         covered: cython.bint = low <= max(mean - _COVERED * std, _LOWEST) and high >= min(
             mean + _COVERED * std, highest
@@ -186,6 +163,82 @@ def marginal_noise(all_rows, reference, left, weight, log_start, start_weight, g
         whole = True
     new = _matching_reference(all_rows, low, step, share, volume, mean)
     return mean, max(var, 1e-8), log_total, _within_reach(all_rows, exp(new), log_start)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _highest_noise(
+    all_rows: cython.pointer(cython.const[AllRows]), squares: cython.pointer(cython.const[_Squares])
+) -> cython.double:
+    """The largest log noise that is possible."""
+    times = 1e15  # about the prior mean: what a noise without bound would leave
+    volume: cython.double
+    change: cython.double
+    least: cython.double
+    _eliminate(
+        all_rows, 1, cython.address(times), cython.address(volume), cython.address(change), cython.address(least)
+    )
+    most = max(squares.left + squares.reference * times * change, 1e-300)
+    highest = log(most / max(squares.weight, 1e-300)) + 6.0
+    highest = min(max(squares.log_start + _REACH / sqrt(squares.start_precision), highest), _HIGHEST)
+    return max(highest, _LOWEST + 1.0)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _score_nodes(
+    all_rows: cython.pointer(cython.const[AllRows]),
+    squares: cython.pointer(cython.const[_Squares]),
+    low: cython.double,
+    step: cython.double,
+    volume: cython.p_double,
+    share: cython.p_double,
+) -> cython.Py_ssize_t:
+    """Fill the log posterior at each node, and ``log(|F| / |u Ω|)``; return the best node."""
+    times: cython.double[N_NODES]
+    change: cython.double[N_NODES]
+    least: cython.double[N_NODES]
+    i: cython.Py_ssize_t
+    best: cython.Py_ssize_t = 0
+    log_reference = log(squares.reference)
+    for i in range(N_NODES):
+        times[i] = exp(low + i * step - log_reference)
+    _eliminate(all_rows, N_NODES, times, volume, change, least)
+    for i in range(N_NODES):
+        log_noise = low + i * step
+        noise = exp(log_noise)
+        volume[i] -= all_rows.log_det + all_rows.n_directions * (log_noise - log_reference)
+        left = max(squares.left + (noise - squares.reference) * change[i], noise * least[i])
+        gap = log_noise - squares.log_start
+        from_start = gap * gap * squares.start_precision
+        share[i] = -0.5 * (squares.weight * (LOG_2PI + log_noise) + volume[i] + left / noise + from_start)
+        if share[i] > share[best]:
+            best = i
+    return best
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _average_nodes(
+    low: cython.double, step: cython.double, top: cython.double, share: cython.p_double
+) -> tuple[cython.double, cython.double, cython.double]:
+    """Mean and variance of the log noise, and the log of the integral; shares become those of the nodes."""
+    i: cython.Py_ssize_t
+    mass = 0.0
+    mean = 0.0
+    var = 0.0
+    for i in range(N_NODES):
+        share[i] = exp(share[i] - top)
+        mass += share[i]
+        mean += share[i] * i
+    mean /= mass
+    for i in range(N_NODES):
+        share[i] /= mass
+        var += share[i] * (i - mean) * (i - mean)
+    return low + mean * step, var * step * step, top + log(mass * step)
 
 
 def _matching_reference(all_rows, low, step, share, volume, mean):

@@ -43,6 +43,7 @@ cdef class Rows:
     cdef Row row(self, Py_ssize_t i) noexcept nogil
     cdef bint finish(self, Py_ssize_t i, LearningState state, Seen seen, double noise) noexcept nogil
 
+@cython.final
 cdef class RowRule:
     cdef readonly CompiledLikelihood likelihood
     cdef readonly int bias
@@ -62,9 +63,10 @@ cdef class RowLearner:
     cdef readonly LearningState state
     cdef readonly double[::1] mean
     cdef double[::1] scratch
+    cdef Prior prior
     cdef double[:, ::1] root
     cdef bint call(self, const double[::1] x, double y) noexcept nogil
-    cdef bint learn_row(self, Row row) noexcept nogil
+    cdef bint learn_row(self, const Row* row) noexcept nogil
     cdef double variance(self, const double[::1] x) noexcept nogil
     cdef void save(self, double* saved) noexcept nogil
     cdef void go_back(self, const double* saved) noexcept nogil
@@ -83,24 +85,17 @@ cdef class RowMixture:
     cdef void go_back(self, Py_ssize_t last)
 
 cdef Seen learn_row_root(
-    Row row, RowRule rule, LearningState state, Real* mean, Real* root, bint packed, Prior prior, bint forgets, Real* scratch
+    const Row* row, RowRule rule, LearningState state, Real* mean, Real* root, bint packed, const Prior* prior,
+    bint forgets, Real* scratch
 ) noexcept nogil
 cdef Seen learn_row_dense(
-    Row row, RowRule rule, LearningState state, LearningState before, Wander wander, double cancelled, Real* mean,
+    const Row* row, RowRule rule, LearningState state, LearningState before, Wander wander, double cancelled, Real* mean,
     Real* cov, Real* scratch
 ) noexcept nogil
 cdef Py_ssize_t scratch_size(RowRule rule, Py_ssize_t p) noexcept nogil
-cdef Py_ssize_t _start(Py_ssize_t p, Py_ssize_t j, bint packed) noexcept nogil
-cdef double _inverse(double value) noexcept nogil
-cdef void _root_coordinates(Py_ssize_t p, const Real* root, bint packed, const Real* x, Real* coords) noexcept nogil
 cdef double _root_input_var(
-    Row row, Py_ssize_t bias, Py_ssize_t p, const Real* mean, const Real* root, bint packed
+    const Row* row, Py_ssize_t bias, Py_ssize_t p, const Real* mean, const Real* root, bint packed
 ) noexcept nogil
-cdef void _shrink_root(
-    Py_ssize_t p, double information, double ratio, const Real* coords, Real* root, bint packed, Real* gain,
-    Real* shrink, Real* inverses
-) noexcept nogil
-cdef void _multiply_lower(Py_ssize_t p, const Real* cov, const Real* x, Real* product) noexcept nogil
 cdef void forget_root(Prior prior, double keep, Real* mean, Real* root, bint packed, Real* space) noexcept nogil
 cdef void _relative_root(
     Prior prior, const Real* mean, const Real* root, bint packed, Real* ratio, Real* pull, Real* space
@@ -130,7 +125,3 @@ cdef void _factor_row(
 cdef void _store(Py_ssize_t p, const Real* mean, const Real* root, bint packed, Real* saved) noexcept nogil
 cdef void _restore(Py_ssize_t p, Real* mean, Real* root, bint packed, const Real* saved) noexcept nogil
 cdef double _wandered(double variance, double kept, double added, double n) noexcept nogil
-cdef bint _load(Real* x, const double* row, Py_ssize_t d, int bias) noexcept nogil
-cdef void _step_weight(
-    Real* mean, Real* variance, double x, double score, double information, double ratio, double var
-) noexcept nogil

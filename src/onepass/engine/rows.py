@@ -7,7 +7,7 @@ in single or double precision.
 
 import cython
 import numpy as np
-from cython.cimports.libc.math import expm1, fabs, fmod, isfinite, log, log1p, sqrt
+from cython.cimports.libc.math import NAN, expm1, fabs, fmod, isfinite, log, log1p, sqrt
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcpy
 from cython.cimports.onepass.engine.noise import AllRows, Response, tridiagonalise
@@ -15,7 +15,8 @@ from cython.cimports.onepass.engine.outliers import Trust
 from cython.cimports.onepass.engine.step import LearningState, Site, learn_noise, learn_row, learn_scalar
 
 _TINY = cython.declare(cython.double, 1e-100)  # the square root of a share of the variance that is none
-_EXHAUSTED = cython.declare(cython.double, 1e-24)  # squares that are all rounding, of a vector of Lanczos's method
+EXHAUSTED = 1e-24  # squares that are all rounding, of a vector of Lanczos's method
+_EXHAUSTED = cython.declare(cython.double, EXHAUSTED)
 
 
 class Rows:
@@ -56,7 +57,8 @@ class Rows:
 
     def finish(self, i, state, seen, noise):
         """Record a row that was learned at a noise; whether the caller is to answer an alarm before the next one."""
-        state.record_row(self.records, i, seen.pre_mean, seen.pre_var, noise)
+        if self.records.shape[0]:
+            state.record_row(self.records, i, seen.pre_mean, seen.pre_var, noise)
         return state.trust.is_alarmed() and self.kept_sites.shape[0] == 0
 
 
@@ -132,7 +134,11 @@ def scratch_size(rule, p):
     return 4 * p if rule.priors.shape[0] == 0 else 10 * p + 3 * (p * (p + 1) // 2)
 
 
-def _start(p, j, packed):
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _start(p: cython.Py_ssize_t, j: cython.Py_ssize_t, packed: cython.bint) -> cython.Py_ssize_t:
     """Where row ``j`` of a root begins, which is stored with its zeros or, ``packed``, without."""
     return j * (j + 1) // 2 if packed else j * p
 
@@ -142,7 +148,11 @@ def _prior_row(prior, j):
     return prior.values + prior.p + j * (j + 1) // 2
 
 
-def _inverse(value):
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _inverse(value: cython.double) -> cython.double:
     """The inverse, or 0 of 0: what the prior knows exactly does not move."""
     return 1.0 / value if value != 0.0 else 0.0
 
@@ -327,7 +337,16 @@ def _restore(p, mean, root, packed, saved):
         saved += j + 1
 
 
-def _load(x, row, d, bias):
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _load(
+    x: cython.pointer(Real),
+    row: cython.pointer(cython.const[cython.double]),
+    d: cython.Py_ssize_t,
+    bias: cython.Py_ssize_t,
+) -> cython.bint:
     """Copy a row behind the bias's constant 1; whether all of it is finite."""
     if bias:
         x[0] = 1.0
@@ -361,7 +380,7 @@ def learn_row_root(row, rule, state, mean, root, packed, prior, forgets, scratch
     saved = scratch + 9 * p + p * (p + 1)
     if forgets:
         _store(p, mean, root, packed, saved)
-        forget_root(prior, rule.keep, mean, root, packed, scratch + 4 * p)
+        forget_root(prior[0], rule.keep, mean, root, packed, scratch + 4 * p)
     _root_coordinates(p, root, packed, x, coords)
     pre_mean = 0.0
     var = 0.0
@@ -377,23 +396,33 @@ def learn_row_root(row, rule, state, mean, root, packed, prior, forgets, scratch
     response: Response
     steps: cython.Py_ssize_t = state.response_steps() if state.pending and has_prior else 0
     if steps > 1:
-        _respond_root(prior, steps, coords, var, mean, root, packed, cython.address(response))
+        _respond_root(prior[0], steps, coords, var, mean, root, packed, cython.address(response))
     _shrink_root(p, information, ratio, coords, root, packed, gain, shrink, x)  # the row is not needed any more
     if state.pending:
         if steps <= 1:
-            respond_once(p, var, gain, mean, rule, prior, cython.address(response))
+            respond_once(p, var, gain, mean, rule, prior[0], cython.address(response))
         learn_noise(state, cython.address(response))
     for j in range(p):
         mean[j] += score * gain[j]
     if has_prior and state.is_due(p):
-        _reweigh_root(prior, state, mean, root, packed, scratch + 4 * p)
+        _reweigh_root(prior[0], state, mean, root, packed, scratch + 4 * p)
     seen.learned = True
     seen.pre_mean = pre_mean
     seen.pre_var = var + input_var
     return seen
 
 
-def _root_coordinates(p, root, packed, x, coords):
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _root_coordinates(
+    p: cython.Py_ssize_t,
+    root: cython.pointer(Real),
+    packed: cython.bint,
+    x: cython.pointer(Real),
+    coords: cython.pointer(Real),
+) -> cython.void:
     """Fill ``R x``; four sums at a time, which don't wait for each other, where ``R`` has zeros above its diagonal."""
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
@@ -438,7 +467,21 @@ def _root_input_var(row, bias, p, mean, root, packed):
     return total
 
 
-def _shrink_root(p, information, ratio, coords, root, packed, gain, shrink, inverses):
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _shrink_root(
+    p: cython.Py_ssize_t,
+    information: cython.double,
+    ratio: cython.double,
+    coords: cython.pointer(Real),
+    root: cython.pointer(Real),
+    packed: cython.bint,
+    gain: cython.pointer(Real),
+    shrink: cython.pointer(Real),
+    inverses: cython.pointer(Real),
+) -> cython.void:
     """Carlson's update of a root, and the gain ``C x``; the last two have room for what the update needs."""
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
@@ -744,7 +787,7 @@ class RowLearner:
 
     def __init__(self, rule, state, mean, root):
         self.rule, self.state, self.mean, self.root = rule, state, mean, root
-        self.scratch = np.empty(scratch_size(rule, len(mean)))
+        self.scratch, self.prior = np.empty(scratch_size(rule, len(mean))), self.rule.prior(0, len(mean))
 
     def call(self, x, y):
         """Learn a row of the right type."""
@@ -752,8 +795,8 @@ class RowLearner:
             return False
         if self.state.trust.is_alarmed():
             return False
-        row = Row(x=cython.address(x[0]), x_var=cython.NULL, d=x.shape[0], y=y, site=cython.NULL)
-        return self.learn_row(row)
+        row: Row = Row(x=cython.address(x[0]), x_var=cython.NULL, d=x.shape[0], y=y, site=cython.NULL)
+        return self.learn_row(cython.address(row))
 
     def learn_row(self, row):
         """Learn a row of the right length."""
@@ -764,7 +807,7 @@ class RowLearner:
             cython.address(self.mean[0]),
             cython.address(self.root[0, 0]),
             False,
-            self.rule.prior(0, self.mean.shape[0]),
+            cython.address(self.prior),
             True,
             cython.address(self.scratch[0]),
         ).learned
@@ -932,14 +975,15 @@ def rows_root(
     with cython.nogil:
         for i in range(n):
             noise = state.noise
+            row: Row = rows.row(i)
             seen = learn_row_root(
-                rows.row(i),
+                cython.address(row),
                 rule,
                 state,
                 cython.address(mean[0]),
                 cython.address(root[0, 0]),
                 False,
-                prior,
+                cython.address(prior),
                 forgets,
                 cython.address(space[0]),
             )
@@ -969,14 +1013,10 @@ def learn_row_dense(row, rule, state, before, wander, cancelled, mean, cov, scra
     x = scratch
     gain = scratch + p
     seen: Seen = Seen(learned=False, digits_lost=False, pre_mean=0.0, pre_var=0.0)
-    own_site: Site  # written only if the row is learned here
     if not _load(x, row.x, row.d, rule.bias) or row.y * 0.0 != 0.0:
         return seen
     _multiply_lower(p, cov, x, gain)
-    pre_mean = 0.0
-    var = 0.0
-    terms = 0.0
-    input_var = 0.0
+    pre_mean, var, terms, input_var = 0.0, 0.0, 0.0, 0.0
     for j in range(p):
         if drifting:
             gain[j] = kept * gain[j] + added[j] * x[j]
@@ -992,17 +1032,14 @@ def learn_row_dense(row, rule, state, before, wander, cancelled, mean, cov, scra
             input_var += row.x_var[k - bias] * (mean[k] * mean[k] + marginal)
     before.assign(state)
     if row.site != cython.NULL:
-        own_site = row.site[0]
-    site = cython.NULL if row.site == cython.NULL else cython.address(own_site)
-    score, information, ratio = learn_row(rule.likelihood, state, pre_mean, var, input_var, row.y, site)
-    if not isfinite(score):
-        return seen
-    if ratio < cancelled:
+        old_site: Site = row.site[0]
+    score, information, ratio = learn_row(rule.likelihood, state, pre_mean, var, input_var, row.y, row.site)
+    seen.digits_lost = isfinite(score) and ratio < cancelled
+    if not isfinite(score) or seen.digits_lost:  # nothing has changed
         state.assign(before)
-        seen.digits_lost = True
+        if row.site != cython.NULL:
+            row.site[0] = old_site
         return seen
-    if row.site != cython.NULL:
-        row.site[0] = own_site
     if state.pending:
         response: Response
         respond_once(p, var, gain, mean, rule, Prior(p=p, coupled=False, values=cython.NULL), cython.address(response))
@@ -1020,7 +1057,13 @@ def learn_row_dense(row, rule, state, before, wander, cancelled, mean, cov, scra
     return seen
 
 
-def _multiply_lower(p, cov, x, product):
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _multiply_lower(
+    p: cython.Py_ssize_t, cov: cython.pointer(Real), x: cython.pointer(Real), product: cython.pointer(Real)
+) -> cython.void:
     """Fill ``C x`` from the lower triangle of ``C``, in Fortran order."""
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
@@ -1083,8 +1126,9 @@ def rows_dense(
     before: LearningState = state.copy()
     with cython.nogil:
         for i in range(n):
+            row: Row = rows.row(i)
             seen = learn_row_dense(
-                rows.row(i),
+                cython.address(row),
                 rule,
                 state,
                 before,
@@ -1154,7 +1198,19 @@ def rows_diagonal(
     return learned
 
 
-def _step_weight(mean, variance, x, score, information, ratio, var):
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _step_weight(
+    mean: cython.pointer(Real),
+    variance: cython.pointer(Real),
+    x: cython.double,
+    score: cython.double,
+    information: cython.double,
+    ratio: cython.double,
+    var: cython.double,
+) -> cython.void:
     """The step of an independent weight with the input ``x``, in a row of the variance ``var``."""
     gain = variance[0] * x
     mean[0] += score * gain
@@ -1185,26 +1241,20 @@ def rows_sparse(
 
     Drift and process noise of the untouched weights are made up when they are next touched, or at the end.
     """
-    n: cython.Py_ssize_t = rows.targets.shape[0]
-    p: cython.Py_ssize_t = mean.shape[0]
     bias: cython.Py_ssize_t = rule.bias
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
-    low: cython.Py_ssize_t
-    high: cython.Py_ssize_t
     kept: cython.double = wander.kept
     added = wander.added
     drifting: cython.bint = added.shape[0] > 0
-    learned: cython.Py_ssize_t = n
-    last: cython.longlong[::1] = np.zeros(p if drifting else 0, dtype=np.int64)  # rows that drift was made up for
+    learned: cython.Py_ssize_t = rows.targets.shape[0]
+    last: cython.longlong[::1] = np.zeros(added.shape[0], dtype=np.int64)  # rows that drift was made up for
     with cython.nogil:
-        for i in range(n):
-            low = indptr[i] - bias  # the bias is an entry of 1 before the others
-            high = indptr[i + 1]
-            pre_mean = 0.0
-            var = 0.0
-            finite = 0.0
+        for i in range(rows.targets.shape[0]):
+            low: cython.Py_ssize_t = indptr[i] - bias  # the bias is an entry of 1 before the others
+            high: cython.Py_ssize_t = indptr[i + 1]
+            pre_mean, var, finite = 0.0, 0.0, 0.0
             for k in range(low, high):
                 is_input: cython.bint = k >= low + bias
                 j = indices[k] + bias if is_input else 0
@@ -1215,11 +1265,10 @@ def rows_sparse(
                 pre_mean += mean[j] * value
                 var += variance[j] * value * value
                 finite += value * 0.0
-            if finite != 0.0 or not isfinite(rows.targets[i]):
-                learned = i
-                break
             noise = state.noise
-            score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, 0.0, rows.targets[i])
+            score, information, ratio = NAN, NAN, NAN
+            if finite == 0.0 and isfinite(rows.targets[i]):
+                score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, 0.0, rows.targets[i])
             if not isfinite(score):
                 learned = i
                 break
@@ -1227,14 +1276,12 @@ def rows_sparse(
                 is_input = k >= low + bias
                 j = indices[k] + bias if is_input else 0
                 value = data[k] if is_input else 1.0
-                _step_weight(
-                    cython.address(mean[j]), cython.address(variance[j]), value, score, information, ratio, var
-                )
+                v = cython.address(variance[j])
+                _step_weight(cython.address(mean[j]), v, value, score, information, ratio, var)
             if rows.finish(i, state, Seen(learned=True, digits_lost=False, pre_mean=pre_mean, pre_var=var), noise):
                 learned = i + 1
                 break
-        if drifting:
-            for j in range(p):
-                variance[j] = _wandered(variance[j], kept, added[j], learned - last[j])
+        for j in range(last.shape[0]):
+            variance[j] = _wandered(variance[j], kept, added[j], learned - last[j])
     rule.likelihood.raise_pending()
     return learned

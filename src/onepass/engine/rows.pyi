@@ -6,6 +6,8 @@ from onepass.engine.outliers import Trust
 from onepass.engine.step import LearningState
 from onepass.engine.switching import Switching
 
+EXHAUSTED: float
+
 class Rows:
     X: Any
     y: FloatArray

@@ -202,9 +202,7 @@ class LearningState:
         return made
 
     def record_row(self, records, i, mean, var, noise):
-        """Record a row that was just learned, unless ``records`` are empty; ``noise`` is that from before."""
-        if records.shape[0] == 0:
-            return
+        """Record a row that was just learned; ``noise`` is that from before."""
         row = cython.address(records[i, 0])
         row[RECORD_MEAN] = mean
         row[RECORD_VAR] = var

@@ -36,6 +36,8 @@ SCALE_START_WEIGHT = 10.0
 SCALE_GAIN, SCALE_CLIP = 3.0, 9.0
 OUTPUT_NOISE_START, OUTPUT_NOISE_START_WEIGHT = 0.02, 10.0
 ALONE = 2.0  # times that an unusual variance of an output counts where a network predicts alone
+ROUNDING = 1e-12  # share of a variance that a step may add to it by rounding alone
+LEAST_LEFT = 1e-12  # of a variance, in one direction, by one row
 LOG_NOISE_BOUNDS = (float(np.log(1e-6)), 30.0)  # the log noise variance is cut there: targets are of unit scale
 
 _NOISE_FLOOR = cython.declare(cython.double, NOISE_FLOOR)
@@ -45,8 +47,7 @@ _SCALE_CLIP = cython.declare(cython.double, SCALE_CLIP)
 _ALONE = cython.declare(cython.double, ALONE)
 # A site is removed only if at least this share of its own noise is left of the difference; else it stays.
 _SITE_MARGIN = cython.declare(cython.double, 1e-3)
-# Shares of a variance that a step may add to it by rounding alone.
-_ROUNDING = cython.declare(cython.double, 1e-12)
+_ROUNDING = cython.declare(cython.double, ROUNDING)
 _LOW = cython.declare(cython.double, LOG_NOISE_BOUNDS[0])
 _HIGH = cython.declare(cython.double, LOG_NOISE_BOUNDS[1])
 _LEAST_LOG = cython.declare(cython.double, float(np.log(1e-12)))  # of a noise of one output that is learned
@@ -928,8 +929,7 @@ def match_pair(error, f_var, cross, a_var, log_noise):
     b = cross / var
     s = max(f_var - b * cross, 0.0)
     widest = s + exp(min(max(log_noise + std * _NODES[N_NODES - 1], _LOW), _HIGH))
-    limit = _FARTHEST * sqrt(widest)
-    near = min(max(error, -limit), limit)
+    near = min(max(error, -_FARTHEST * sqrt(widest)), _FARTHEST * sqrt(widest))
     top = -INFINITY
     i: cython.Py_ssize_t
     for i in range(N_NODES):

@@ -7,6 +7,8 @@ from onepass.engine.outliers import Trust
 SCALE_START_WEIGHT: float
 SCALE_GAIN: float
 SCALE_CLIP: float
+ROUNDING: float
+LEAST_LEFT: float
 OUTPUT_NOISE_START: float
 OUTPUT_NOISE_START_WEIGHT: float
 ALONE: float

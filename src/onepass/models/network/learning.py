@@ -23,6 +23,7 @@ from onepass.engine.network_records import NetworkRule, TrainingPass
 from onepass.engine.outliers import Trust, jump_probability
 from onepass.engine.threads import threads_for
 from onepass.engine.vector_matches import (
+    ROUNDING,
     SCALE_CLIP,
     NoiseState,
     OutputMatch,
@@ -42,7 +43,6 @@ _FIRST_GAIN, _LATER_GAIN = 3.0, 1.0
 # By so many a pass must predict better to be kept: the best of many is better by chance, and refined derivatives of the
 # other rows still have something of the row that is predicted.
 _STANDARD_ERRORS = 3.0
-_ROUNDING = 1e-12  # share of a variance that a step may add to it by rounding alone
 _NO_SHARE = 1e-9  # of the noise in a variance, as good as none
 
 
@@ -121,8 +121,7 @@ class Pass:
 
     def part(self, start: int, stop: int) -> TrainingPass:
         """Some of the rows, as kernels take them."""
-        given = (self.rows, self.targets, self.order[start:stop], self.densities, self.trust, self.record, self.is_new)
-        return TrainingPass(*given, *self.noise_learning, self.weights)
+        return TrainingPass(self, self.order[start:stop])
 
     @property
     def gains(self) -> FloatArray:
@@ -171,7 +170,7 @@ def _without_widening(match: OutputMatch, cov: FloatArray) -> OutputMatch:
     variances, axes = np.linalg.eigh(cov)
     root = axes * np.sqrt(np.maximum(variances, 0.0))
     shares, vectors = np.linalg.eigh(root.T @ match.information @ root)
-    if shares.min() >= -_ROUNDING:
+    if shares.min() >= -ROUNDING:
         return match
     directions = np.linalg.pinv(root).T @ vectors
     information = directions @ (np.maximum(shares, 0.0)[:, None] * directions.T)

@@ -17,8 +17,8 @@ from cython.cimports.onepass.engine.rows import forget_root, learn_row_root, res
 from cython.cimports.onepass.engine.step import LearningState, score_row
 
 
-def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
-    """Learn rows, each into the record of its slot, in the given order.
+def learn_fleet(X, y, weights, slots, order, rule, noise_window, clock, records, out):
+    """Learn rows, each into the record of its slot, in the given order; ``weights`` are None where they are all 1.
 
     Returns the number of rows learned, fewer than all if one can't be. ``out`` receives mean, variance, noise and log
     density from before each row, its distrust and the log odds of a jump after it, if it has room for them.
@@ -33,6 +33,7 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
     reweighs: cython.bint = n_behind == N_REWEIGHED + N_GUARD
     state: LearningState = _state_of(noise_window, n_behind)
     state.trust.learns_scale = rule.period == 0
+    state.weigh(None if weights is None else weights[np.asarray(order)])
     with cython.nogil:
         for n in range(order.shape[0]):
             i = order[n]

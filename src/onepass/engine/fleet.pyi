@@ -24,6 +24,7 @@ Table = NDArray[np.int32]
 def learn_fleet(
     X: FloatArray,
     y: FloatArray,
+    weights: FloatArray | None,
     slots: Slots,
     order: Slots,
     rule: RowRule,

@@ -87,20 +87,37 @@ class TrainingPass:
     ----------
     rows, targets : (n, d) and (n, columns) arrays
     order : of the rows
-    densities : receives the log density of each target, (n,)
+    densities, gains : receive the log density of each target, and of all its copies, (n,) each
     trust : receives how far each row was distrusted, and the log odds of a jump after it, (2, n)
     record : receives what each row was predicted from, (n, 7, K), see `vector_matches.OutputRecord`, or None
+    outputs : receives what each row's density follows from, (n, numbers), see `vector_matches.RowOutputs`, or None
     is_first : whether these rows are new; then learning stops after a row that raises an alarm, see `outliers`
     noise_gain, noise_bound : of the noise's learning, see `onepass.engine.vector_matches.VectorLikelihood.learn_noise`
     weights : of the rows, (n,), above 0; or None where they are all 1
     """
 
-    def __init__(self, rows, targets, order, densities, trust, record, is_first, noise_gain, noise_bound, weights=None):
+    def __init__(
+        self,
+        rows,
+        targets,
+        order,
+        densities,
+        gains,
+        trust,
+        record,
+        outputs,
+        is_first,
+        noise_gain,
+        noise_bound,
+        weights=None,
+    ):
         self.rows, self.targets = np.ascontiguousarray(rows), np.ascontiguousarray(targets)
-        self.densities, self.trust, self.is_first = densities, trust, is_first
+        self.densities, self.gains, self.trust, self.is_first = densities, gains, trust, is_first
         self.order = np.ascontiguousarray(order, dtype=np.intp)
         self.keeps_record = record is not None
         self.record = np.empty((0, 7, 1)) if record is None else record
+        self.keeps_outputs = outputs is not None
+        self.outputs = np.empty((0, 1)) if outputs is None else outputs
         self.noise_gain, self.noise_bound = noise_gain, noise_bound
         self.weights = weights
 
@@ -111,8 +128,11 @@ class TrainingPass:
     def write_down(self, i, density, rule, mean, cov, noise, match):
         """Write down what a row was predicted from, and how likely its target was."""
         self.densities[i] = density
+        self.gains[i] = noise.row_evidence
         if self.keeps_record:
             rule.likelihood.describe(mean, cov, noise, cython.address(self.record[i, 0, 0]), match)
+        if self.keeps_outputs:
+            rule.likelihood.keep(mean, cov, noise, cython.address(self.outputs[i, 0]))
 
     def finish_row(self, i, rule, mean, cov, noise):
         """Update what runs along by a row that was matched, and write down how far the row was trusted."""

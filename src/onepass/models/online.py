@@ -207,11 +207,6 @@ class Component(OnlineModel):
         return [(1.0, self)]
 
     @property
-    def likely_weights(self) -> FloatArray:
-        """Weights of the `components` for variances, ``(1,)``."""
-        return np.ones(1)
-
-    @property
     def drift_(self) -> dict[float | str, float]:
         """Current probability of each rate of drift; a fixed rate has the probability 1."""
         return {self.drift: 1.0}

@@ -30,7 +30,7 @@ from onepass._validation import (
     as_whole,
     one_of,
 )
-from onepass.activations import Activation, Moments, as_activation
+from onepass.activations import Activation, Moments, activation_text, as_activation
 from onepass.beliefs.base import PerceptronBelief, Weights
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import Forgetting, reciprocals
@@ -57,7 +57,7 @@ from onepass.files.state import (
     sized,
 )
 from onepass.likelihoods import Likelihood, as_likelihood, encode_likelihood
-from onepass.likelihoods.mixtures import likely_weights
+from onepass.likelihoods.mixtures import mixture_mean
 from onepass.models.ahead import RowsAhead, each_ahead
 from onepass.models.inputs import Inputs, as_inputs
 from onepass.models.online import Component, as_rate, set_aside_once
@@ -214,8 +214,8 @@ class BayesianPerceptron(Component):
 
     def __repr__(self) -> str:
         return (
-            f"BayesianPerceptron({self.n_features}, {self.activation!r}, observation={self.observation!r}, "
-            f"update={self.update!r}, n_seen={self.n_seen})"
+            f"BayesianPerceptron({self.n_features}, {activation_text(self.activation)}, "
+            f"observation={self.observation!r}, update={self.update!r}, n_seen={self.n_seen})"
         )
 
     # The forward pass: Algorithm 1.
@@ -667,12 +667,10 @@ class BayesianPerceptron(Component):
 
     @staticmethod
     def _mixture_cov(weights: FloatArray, members: "list[BayesianPerceptron]") -> FloatArray:
-        """Covariance of the weights under the likely ones of several perceptrons."""
-        likely, means, covs = likely_weights(weights), [one.mean for one in members], [one.cov for one in members]
-        mean = sum(weight * own for weight, own in zip(likely, means, strict=True))
-        square = np.square if covs[0].ndim == 1 else lambda gap: np.outer(gap, gap)
-        parts = zip(likely, means, covs, strict=True)
-        return np.asarray(sum(weight * (cov + square(own - mean)) for weight, own, cov in parts if weight))
+        """Covariance of the weights under several perceptrons."""
+        means, covs = np.array([one.mean for one in members]), np.array([one.cov for one in members])
+        gaps = means - mixture_mean(weights, means)
+        return mixture_mean(weights, covs + (gaps**2 if covs.ndim == 2 else gaps[:, :, None] * gaps[:, None, :]))
 
     # What is made once, for speed.
 
@@ -807,6 +805,10 @@ class _LearnedRows:
     def parts(self, alone: bool) -> Parts:
         """The same, as the only part of a mixture."""
         return Parts.alone(self.prediction, len(self.record))
+
+    def densities(self, noise_scale: FloatArray | None) -> FloatArray:
+        """Log density of each target, and how far it was distrusted, ``(2, n)``."""
+        return self.record[:, 3:5].T
 
     def scores(self, alone: bool) -> RowScores:
         """How well they were predicted."""

@@ -1,7 +1,7 @@
 """The likelihoods of numbers with Gaussian noise around the output: one noise for all rows, or one for each input."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -67,9 +67,9 @@ class Gaussian(_Noisy):
     usual_noise: ClassVar[float | str] = 0.01
     noise_start: ClassVar[tuple[float, float]] = (NOISE_START, NOISE_START_WEIGHT)
 
-    def with_noise(self, noise: float | FloatArray | None, log_noise_var: float = 0.0) -> "Gaussian":
+    def with_noise(self, noise: float | FloatArray | None, log_noise_var: float = 0.0) -> Self:
         """The same with another noise variance."""
-        return Gaussian(noise, log_noise_var)
+        return type(self)(noise, log_noise_var)
 
     def noise_var(self, output: Moments) -> FloatArray:
         """``noise``, the same everywhere."""

@@ -274,28 +274,18 @@ class Mixture(OnlineModel):
 
     # Learning.
 
-    def learn(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        passes: int = 1,
-        refine: str = "auto",
-        **options: Any,
-    ) -> Self:
+    def learn(self, X: Any, y: ArrayLike, **options: Any) -> Self:
         """Let every member learn the rows, and weigh them row by row: all rows or none.
 
         The arguments are those of the members' ``learn``. Mixtures over drift or over priors learn in one pass: their
         weights rest on predictions of rows that have not been learned yet.
         """
-        if sample_weight is None and passes == 1 and not options and type(X) is np.ndarray and X.ndim == 1:
+        if type(X) is np.ndarray and X.ndim == 1 and all(value is None for value in options.values()):
             one_row = self._one_row
             if one_row is not None and one_row(X, y):
                 for member in self.members:
                     member._state.reweigh_if_due()
                 return self
-        options = {"sample_weight": sample_weight, "passes": passes, "refine": refine, **options}
         if len(self.members) == 1:
             self.members[0].learn(X, y, **options)
         else:
@@ -308,25 +298,13 @@ class Mixture(OnlineModel):
         """The fast path for one row; None where there is none."""
         return self._weighting.row_learner(self.members)
 
-    def learning(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        passes: int = 1,
-        refine: str = "auto",
-        records: bool = False,
-        **options: Any,
-    ) -> Iterator[LearnedRows]:
+    def learning(self, X: Any, y: ArrayLike, *, records: bool = False, **options: Any) -> Iterator[LearnedRows]:
         """Learn as `learn` does, and yield after each pass what rows were predicted from: see `BayesianNetwork`."""
-        rule = self._weighting
-        if as_count(passes, "passes") > 1 and rule.only_one_pass:
-            raise ValueError(f"{rule.only_one_pass} and needs passes=1, got passes={passes}")
-        one_of(refine, REFINEMENTS, "refine")
-        how = {**options, "sample_weight": sample_weight, "records": records or rule.scores_alone}
-        if not rule.only_one_pass:
-            how |= {"passes": passes, "refine": refine}
+        rule, how = self._weighting, {**options, "records": records or self._weighting.scores_alone}
+        if rule.only_one_pass:
+            one_of(how.pop("refine", "auto"), REFINEMENTS, "refine")
+            if (passes := as_count(how.pop("passes", 1), "passes")) > 1:
+                raise ValueError(f"{rule.only_one_pass} and needs passes=1, got passes={passes}")
         n_rows = len(np.atleast_1d(y))
         with self._all_or_none():
             evidences = np.array([member.log_evidence for member in self.members]) if rule.needs_evidence else None
@@ -335,7 +313,7 @@ class Mixture(OnlineModel):
                 if number:  # rows predicted by what was learned from them before say nothing about this pass
                     self._weighting = self._weighting.restarted()
                 scores = [own.scores(rule.scores_alone) for own in rows]
-                counts = as_row_weights(sample_weight, len(scores[0].log_densities))
+                counts = as_row_weights(options.get("sample_weight"), len(scores[0].log_densities))
                 row_weights, self._weighting = self._weighting.over_rows(scores, counts, evidences)
                 yield _LearnedRows(self, y, rows, scores, row_weights)
 

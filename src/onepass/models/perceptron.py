@@ -60,7 +60,7 @@ from onepass.likelihoods import Likelihood, as_likelihood, encode_likelihood
 from onepass.likelihoods.mixtures import mixture_mean
 from onepass.models.ahead import RowsAhead, each_ahead
 from onepass.models.inputs import Inputs, as_inputs
-from onepass.models.online import Component, as_rate, set_aside_once
+from onepass.models.online import Component, as_rate, set_aside_once, with_shared_arguments
 from onepass.models.perceptron_state import PerceptronState, expected_square, start_learning
 from onepass.models.prediction import Parts, Posterior, Prediction, RowScores, one_or_many
 
@@ -273,6 +273,7 @@ class BayesianPerceptron(Component):
 
     # The backward pass: Algorithm 2, for many rows and for one.
 
+    @with_shared_arguments
     def learn(
         self,
         X: Inputs,
@@ -291,19 +292,7 @@ class BayesianPerceptron(Component):
         ----------
         X : (d,) or (n, d) array
         y : number or (n,) array
-        sample_weight : number or (n,) array, optional
-            Weights above 0: a row of weight 3 counts as three copies of it, and one of weight 0.5 as half a copy, whose
-            likelihood is its square root. Around a linear output that equals dividing the noise by the weight; for
-            other targets a fraction is the power of the Gaussian by which the row multiplies the belief.
-        passes : int
-            1 is online learning: each row is learned with what was known when it came. With more passes these rows are
-            learned again, knowing what came after them.
-        refine : {"auto", "ep", "reuse"}
-            What the later passes do. ``"ep"`` (expectation propagation) removes a row's contribution before learning it
-            again, so each row counts once; this corrects intervals that one pass over few rows leaves too narrow. It
-            needs ``covariance="full"``, and weights and noise that don't drift. ``"reuse"`` counts the rows again,
-            which makes the belief overconfident. The default is ``"ep"`` where that is possible. Neither adds to
-            ``n_seen``, ``n_set_aside`` or ``log_evidence``.
+        <shared arguments>
         X_var : number, (d,) or array of the same shape as X, optional
             Variances of the inputs, if these are themselves uncertain.
         """

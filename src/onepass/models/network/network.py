@@ -64,7 +64,7 @@ from onepass.models.network.propagation import (
     parts_of_rows,
     propagate,
 )
-from onepass.models.online import Component, as_rate, set_aside_once
+from onepass.models.online import Component, as_rate, set_aside_once, with_shared_arguments
 from onepass.models.prediction import Parts, Prediction, RowScores
 
 __all__ = ["BayesianNetwork", "OutputMoments"]
@@ -349,6 +349,7 @@ class BayesianNetwork(Component):
 
     # Learning.
 
+    @with_shared_arguments
     def learn(
         self,
         X: ArrayLike,
@@ -368,55 +369,39 @@ class BayesianNetwork(Component):
         y : number, (n,) or (n, K) array
             With several outputs, NaN marks those that were not observed; the others are learned. A row without any
             target still counts as seen, so weights drift and older rows fade.
-        sample_weight : number or (n,) array, optional
-            Weights above 0: a row of weight ``w`` counts as ``w`` copies of it.
-        passes : int
-            1 is online learning. Later passes take the rows in a random order, set by the seed.
-        refine : {"auto", "ep", "reuse"}
-            What the later passes do. ``"ep"`` (expectation propagation) removes a row's previous contribution before
-            learning it again, so every row counts once; it needs ``covariance="full"``, weights that don't drift and
-            ``batch=1``. With ``observation="heteroscedastic"`` a pass is kept only if it predicts the rows, each
-            without its own contribution, significantly better than the best pass before it. ``"reuse"`` counts the data
-            again, which is fast but makes the belief overconfident. The default is ``"ep"`` where that is possible.
+        <shared arguments>
+            With ``observation="heteroscedastic"`` a pass is kept only if it predicts the rows, each without its own
+            contribution, significantly better than the best pass before it.
         batch : int
             Number of rows learned in one step; all of them see the network as it was before the step. With a large
             covariance this learns more rows per second, and somewhat less from each. Not for ``"ep"``, nor for a
             diagonal, Kronecker or low-rank covariance.
         """
-        for _ in self._passes(X, y, sample_weight, passes, refine, batch, records=False):
+        how = {"sample_weight": sample_weight, "passes": passes, "refine": refine, "batch": batch}
+        for _ in self._passes(X, y, records=False, **how):
             pass
         return self
 
-    def learning(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        passes: int = 1,
-        refine: str = "auto",
-        batch: int = 1,
-        records: bool = False,
-    ) -> "Iterator[_LearnedRows]":
+    def learning(self, X: ArrayLike, y: ArrayLike, *, records: bool = False, **how: Any) -> "Iterator[_LearnedRows]":
         """Learn as `learn` does, and yield after each pass what the rows were predicted from just before.
 
         In later passes with ``refine="ep"`` that is the prediction given all other rows. It is meant for weighting
         several networks against each other; only with ``records`` it has the predictions themselves.
         """
         records = records or self._scores_errors
-        for work in self._passes(X, y, sample_weight, passes, refine, batch, records=records):
+        for work in self._passes(X, y, records=records, **how):
             yield _LearnedRows(self, work, self._rows(X)[1])
 
     def _passes(
         self,
         X: ArrayLike,
         y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        passes: int,
-        refine: str,
-        batch: int,
         *,
         records: bool,
+        sample_weight: Any = None,
+        passes: Any = 1,
+        refine: Any = "auto",
+        batch: Any = 1,
     ) -> Iterator[Pass]:
         """Learn pass after pass."""
         rows, targets, _ = self._pairs(X, y)

@@ -94,7 +94,8 @@ class NetworkPrior:
             "paired": as_flag,
         }
         for name, value in vars(self).items():
-            checks.get(name, as_nonnegative)(value, name)
+            check: Callable[[Any, str], Any] = checks.get(name, as_nonnegative)
+            check(value, name)
 
     @property
     def log_noise(self) -> LogNoise:

@@ -315,7 +315,7 @@ class Mixture(OnlineModel):
                 scores = [own.scores(rule.scores_alone) for own in rows]
                 counts = as_row_weights(options.get("sample_weight"), len(scores[0].log_densities))
                 row_weights, self._weighting = self._weighting.over_rows(scores, counts, evidences)
-                yield _LearnedRows(self, y, rows, scores, row_weights)
+                yield _LearnedRows(self, rows, scores, row_weights)
 
     @contextmanager
     def _all_or_none(self) -> Iterator[None]:
@@ -576,7 +576,6 @@ class _LearnedRows:
     """Rows that a mixture has learned, with what its members predicted them from."""
 
     mixture: Mixture
-    y: ArrayLike
     rows: tuple[LearnedRows, ...]
     member_scores: list[RowScores]
     weights: RowWeights
@@ -607,9 +606,11 @@ class _LearnedRows:
         return RowScores(mixed.log_densities, mixed.outliers, changes, gains=self.weights.gains)
 
     def _mixed(self, noise_scale: FloatArray | None) -> MixtureScores:
-        own = self.weights.noise_scale
-        scale = own if noise_scale is None else noise_scale
-        parts = np.array([rows.densities(scale) for rows in self.rows])
+        scale = self.weights.noise_scale if noise_scale is None else noise_scale
+        if scale is None:  # members predict as they would alone, and were scored so
+            parts = np.array([own[:2] for own in self.member_scores])
+        else:
+            parts = np.array([rows.densities(scale) for rows in self.rows])
         return mixed_scores(self.weights.before, parts[:, 0], parts[:, 1])
 
 

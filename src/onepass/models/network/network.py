@@ -698,7 +698,11 @@ class BayesianNetwork(Component):
 
     @property
     def log_evidence(self) -> float:
-        """Sum of the log predictive densities of all rows learned, each before it was learned for the first time."""
+        """Sum of the log predictive densities of all rows learned, each before it was learned for the first time.
+
+        It ranks priors and features, and so has the densities that rows are learned by: those before calibration. A row
+        of weight ``w`` adds the log density of ``w`` copies. `log_predictive` has the calibrated densities.
+        """
         return self._state.evidence
 
     @property

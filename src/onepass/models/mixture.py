@@ -274,18 +274,28 @@ class Mixture(OnlineModel):
 
     # Learning.
 
-    def learn(self, X: Any, y: ArrayLike, **options: Any) -> Self:
+    def learn(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        passes: int = 1,
+        refine: str = "auto",
+        **options: Any,
+    ) -> Self:
         """Let every member learn the rows, and weigh them row by row: all rows or none.
 
         The arguments are those of the members' ``learn``. Mixtures over drift or over priors learn in one pass: their
         weights rest on predictions of rows that have not been learned yet.
         """
-        if type(X) is np.ndarray and X.ndim == 1 and all(value is None for value in options.values()):
+        if sample_weight is None and passes == 1 and not options and type(X) is np.ndarray and X.ndim == 1:
             one_row = self._one_row
             if one_row is not None and one_row(X, y):
                 for member in self.members:
                     member._state.reweigh_if_due()
                 return self
+        options |= {"sample_weight": sample_weight, "passes": passes, "refine": refine}
         if len(self.members) == 1:
             self.members[0].learn(X, y, **options)
         else:

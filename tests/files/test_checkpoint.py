@@ -332,6 +332,17 @@ def test_states_that_cannot_be(change: Any, options: dict[str, Any], words: str,
         (spoiled("covariance", -1.0, 0), "diagonal of the covariance has the entry -1"),
         (spoiled("covariance", 1e3, 4), "not positive semi-definite"),
         (spoiled("scales", -1.0, (0, 0)), "scales has the entry -1"),
+        (spoiled("scales", 0.0, (0, 0)), "scales has a noise or a predictive scale of 0"),
+        (spoiled("scales", 0.0, (2, 0)), "scales has a noise or a predictive scale of 0"),
+        (spoiled("scales", np.inf, (4, 0)), "scales holds numbers that are not finite"),
+        (lambda p, a: p["prior"].update(weight_std=-1.0), "weight_std must be"),
+        (lambda p, a: p["prior"].update(output_std="wide"), "output_std must be"),
+        (lambda p, a: p["prior"].update(noise=0.0), "noise must be"),
+        (lambda p, a: p["prior"].update(most_inputs=0), "most_inputs must be"),
+        (lambda p, a: p["prior"].update(fan_in=2), "fan_in must be"),
+        (lambda p, a: p["prior"].update(depth=2), "depth"),
+        (lambda p, a: p.update(prior=[1.0]), "prior must be a table"),
+        (lambda p, a: p.update(calibrate="often"), "calibrate must be True, False or 'auto'"),
         (spoiled("trust", -1.0, 2), "trust holds numbers that are not finite, or negative"),
         (spoiled("trust", np.nan), "trust holds numbers that are not finite"),
         (lambda p, a: a.update(trust=a["trust"].astype(np.float32)), "trust has dtype float32"),
@@ -386,6 +397,42 @@ def test_layered_networks_that_cannot_be(change: Any, words: str, tmp_path: Path
     parameters = json.loads(json.dumps(parameters))
     change(parameters, arrays)
     refused(tmp_path / "model", _encoded("BayesianNetwork", parameters, arrays), words)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (spoiled("weights", -0.5, 0), "weights of a mixture must not be negative"),
+        (spoiled("weights", np.nan, 0), "weights holds numbers that are not finite"),
+        (spoiled("count", 0.0, 0), "must be above 0"),
+        (spoiled("noise", 0.0, (0, 0)), "must be above 0"),
+        (spoiled("recent", np.inf, (0, 0)), "recent holds numbers that are not finite"),
+        (lambda p, a: a.update(recent=np.zeros((2, 51))), "recent has shape"),
+        (lambda p, a: a.update(recent=np.zeros(2)), "recent has shape"),
+        (lambda p, a: p.update(weighting="switching"), "hypotheses of drift"),
+        (lambda p, a: p["members"].pop(), "weights has shape"),
+        (lambda p, a: p["members"][0]["state"].update(n_outputs=2), "mean has shape"),
+        (lambda p, a: p.update(members={"0": 1}), "members"),
+        (lambda p, a: p.update(members=[1, 2]), "member"),
+    ],
+)
+def test_committees_that_cannot_be(change: Any, words: str, tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    committee = onepass.BayesianCommittee(3, (4,), members=2).learn(rows, rows[:, 0])
+    parameters, arrays = committee.export_state()
+    parameters = json.loads(json.dumps(parameters))
+    change(parameters, arrays)
+    refused(tmp_path / "model", _encoded("Mixture", parameters, arrays), words)
+
+
+def test_a_layer_that_files_do_not_know_is_refused_when_it_is_saved(tmp_path: Path) -> None:
+    class Wide(Conv2D):
+        pass
+
+    network = onepass.BayesianNetwork((4, 4), (Wide(2, 2),))
+    with pytest.raises(TypeError, match=r"Wide is a layer that files don't know.*onepass\.layers\.register"):
+        onepass.save(network, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
 
 
 def test_a_small_file_cannot_make_a_large_convolution(tmp_path: Path) -> None:

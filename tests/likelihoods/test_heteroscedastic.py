@@ -285,7 +285,7 @@ def test_the_pass_that_predicts_rows_best_without_them_is_kept() -> None:
     X, y, *_ = noisy_surface(1)
     network = BayesianNetwork(10, (8, 8), observation="heteroscedastic", seed=1)
     means, densities = [], []
-    works = network._passes(X[:60], y[:60], None, 12, "ep", 1, records=False)
+    works = network._passes(X[:60], y[:60], passes=12, refine="ep", records=False)
     for work in works:
         densities.append(work.densities[40:].copy())
         means.append(network.mean)

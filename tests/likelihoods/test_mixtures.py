@@ -1,12 +1,14 @@
 """Mixtures of Gaussians: exact quantiles, and moments that a part of negligible weight does not ruin."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
-from onepass import BayesianCommittee, Mixture
-from onepass.likelihoods.mixtures import likely_weights, mixture_moments, mixture_quantile
+from onepass import BayesianCommittee, BayesianNetwork, BayesianPerceptron, Mixture
+from onepass.likelihoods.mixtures import counted_weights, mixture_moments, mixture_quantile
 from onepass.models.weighting import restore_weighting
 
 LEVELS = (0.001, 0.025, 0.3, 0.5, 0.7, 0.975, 0.999)
@@ -99,4 +101,30 @@ def test_a_member_that_went_astray_does_not_ruin_its_committee() -> None:
 
 
 def test_of_many_equal_parts_none_is_left_out() -> None:
-    np.testing.assert_allclose(likely_weights(np.full((60, 2), 1 / 60)), 1 / 60)
+    np.testing.assert_allclose(counted_weights(np.full((60, 2), 1 / 60)), 1 / 60)
+
+
+@pytest.mark.parametrize(
+    ("model", "arguments", "options"),
+    [
+        (BayesianPerceptron, (2, "linear"), {"noise": 0.1}),
+        (BayesianNetwork, (2, (4,)), {"noise": 0.1, "calibrate": False}),
+        (BayesianNetwork, (2, (4,)), {"covariance": "kronecker"}),
+    ],
+)
+def test_what_a_mixture_predicts_are_the_moments_of_the_density_that_it_scores(
+    model: Any, arguments: Any, options: Any
+) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 2))
+    mixture = Mixture.over_drift(model, *arguments, **options).learn(X, X[:, 0] + 0.3 * rng.normal(size=60))
+    assert mixture.weights.min() < 0.02  # the least likely hypotheses are part of it
+    x = np.array([1.5, -2.0])
+    seen = mixture.predict(x)
+    steps = np.linspace(-15.0, 15.0, 6001)
+    unit = 0.01 * np.sqrt(seen.var + seen.noise_var)
+    y, width = seen.mean + unit * np.sinh(steps), unit * np.cosh(steps)
+    density = np.exp(mixture.log_predictive(np.tile(x, (len(y), 1)), y)) * width
+    mean = np.trapezoid(y * density, steps)
+    assert seen.mean == pytest.approx(mean, rel=1e-6)
+    assert seen.var + seen.noise_var == pytest.approx(np.trapezoid((y - mean) ** 2 * density, steps), rel=1e-6)

@@ -54,6 +54,18 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "no hidden layer": {"hidden": ()},
     "reference": {"kernel": "reference", "covariance": "full"},
 }
+COVARIANCES = ("full", "low_rank", "layer", "neuron", "kronecker", "diagonal")
+TARGETS: dict[str, dict[str, Any]] = {
+    "numbers": {},
+    "fixed noise": {"noise": 0.1, "calibrate": True},
+    "pairs": {"n_outputs": 2},
+    "own noise": {"observation": "heteroscedastic"},
+    "pairs with own noise": {"observation": "heteroscedastic", "n_outputs": 2},
+    "labels": {"observation": "bernoulli"},
+    "classes": {"observation": "categorical", "n_outputs": 3},
+    "counts": {"observation": "poisson"},
+    "dispersed counts": {"observation": "negative_binomial"},
+}
 
 
 def perceptron(**options: Any) -> BayesianPerceptron | Mixture:
@@ -85,6 +97,20 @@ def cases() -> list[Any]:
     return [*found, pytest.param(committee, labels, id="committee labels drift")]
 
 
+def all_targets() -> list[Any]:
+    """Networks of each covariance, and committees, for targets of each kind, of which some can't be trusted."""
+    found = []
+    for name, targets in TARGETS.items():
+        for outliers in (0.0, 0.05):
+            own = {**targets, "outliers": outliers, "drift": 0.02}
+            for form in COVARIANCES:
+                given = {**own, "covariance": form}
+                found.append(pytest.param(network, given, id=f"network {form} {name} outliers {outliers}"))
+            found.append(pytest.param(committee, own, id=f"committee {name} outliers {outliers}"))
+    both = {"observation": "heteroscedastic", "outliers": 0.05, "drift": "auto"}
+    return [*found, pytest.param(committee, both, id="committee of mixtures")]
+
+
 def stream(options: dict[str, Any], seed: int = 0) -> tuple[FloatArray, FloatArray]:
     """Rows whose relation turns over after two thirds, with targets as a model takes them; numbers jump as well."""
     rng = np.random.default_rng(seed)
@@ -92,7 +118,7 @@ def stream(options: dict[str, Any], seed: int = 0) -> tuple[FloatArray, FloatArr
     turned = np.arange(N_ROWS) >= 2 * N_ROWS // 3
     a = X @ [1.0, -1.0, 0.5] * np.where(turned, -3.0, 1.0)
     observation = options.get("observation")
-    if options.get("activation") == "exp" or observation == "poisson":
+    if options.get("activation") == "exp" or observation in ("poisson", "negative_binomial"):
         return X, rng.poisson(np.exp(np.clip(a, -3.0, 2.0))).astype(float)
     if observation == "categorical":
         return X, np.digitize(a, [-0.5, 0.5]).astype(float)
@@ -100,7 +126,8 @@ def stream(options: dict[str, Any], seed: int = 0) -> tuple[FloatArray, FloatArr
         return X, (rng.uniform(size=N_ROWS) < expit(a)).astype(float)
     if observation == "bernoulli":
         return X, (rng.uniform(size=N_ROWS) < expit(a)).astype(float)
-    return X, a + 30.0 * turned + 0.2 * rng.normal(size=N_ROWS)
+    y = a + 30.0 * turned + 0.2 * rng.normal(size=N_ROWS)
+    return X, np.column_stack([y, -a]) if options.get("n_outputs") == 2 else y
 
 
 def rows_for(make: Any, options: dict[str, Any]) -> tuple[FloatArray, FloatArray]:
@@ -113,28 +140,35 @@ def tolerance(options: dict[str, Any], exact: float) -> dict[str, Any]:
     return {"rtol": rtol, "atol": rtol}
 
 
-@pytest.mark.parametrize(("make", "options"), cases())
-def test_rows_predicted_and_then_learned_are_what_predict_then_learn_tells(make: Any, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("make", "options", "n_warm", "n_rows"),
+    [
+        *(pytest.param(*case.values, WARM_UP, N_ROWS, id=case.id) for case in cases()),
+        *(pytest.param(*case.values, 75, 95, id=case.id) for case in all_targets()),  # the relation turns between
+    ],
+)
+def test_rows_predicted_and_then_learned_are_what_predict_then_learn_tells(
+    make: Any, options: dict[str, Any], n_warm: int, n_rows: int
+) -> None:
     X, y = rows_for(make, options)
     apart, together, blocks = make(**options), make(**options), make(**options)
-    for model in (apart, together):
-        model.learn(X[:WARM_UP], y[:WARM_UP])
-    warm = blocks.predict_then_learn(X[:WARM_UP], y[:WARM_UP])
-    rest = blocks.predict_then_learn(X[WARM_UP:], y[WARM_UP:])
-    assert len(warm.mean) == WARM_UP
-    seen = []
-    for i in range(WARM_UP, N_ROWS):
-        before = apart.predict(X[i])
-        seen.append(before)
-        score = apart.log_predictive(X[i], y[i])
+    for model in (apart, together, blocks):
+        model.learn(X[:n_warm], y[:n_warm])
+    seen, scored = [], []
+    for i in range(n_warm, n_rows):
+        seen.append(apart.predict(X[i]))
+        scored.append((apart.log_predictive(X[i], y[i]), apart.outlier_probability(X[i], y[i])))
         apart.learn(X[i], y[i])
-        during, scores = scored(together, X[i], y[i])
-        for column, expected in zip(before, during, strict=True):
+        during, scores = together._predict_then_learn(X[i], y[i])
+        for column, expected in zip(seen[-1], during, strict=True):
             np.testing.assert_allclose(column, expected, **tolerance(options, 1e-12))
-        if scores is not None:
-            assert score == pytest.approx(scores, rel=1e-9, abs=tolerance(options, 1e-9)["atol"])
+        found = (float(scores.log_densities[0]), float(scores.outliers[0]))
+        np.testing.assert_allclose(scored[-1], found, **tolerance(options, 1e-12))
+    rest, scores = blocks._predict_then_learn(X[n_warm:n_rows], y[n_warm:n_rows])
     for columns, expected in zip(zip(*seen, strict=True), rest, strict=True):
         np.testing.assert_allclose(np.array(columns), expected, **tolerance(options, 1e-9))
+    for one_by_one, expected in zip(zip(*scored, strict=True), scores[:2], strict=True):
+        np.testing.assert_allclose(one_by_one, expected, **tolerance(options, 1e-9))
 
 
 FLEETS: dict[str, dict[str, Any]] = {
@@ -142,6 +176,9 @@ FLEETS: dict[str, dict[str, Any]] = {
     "numbers": {"activation": "linear", "noise": 0.1, "outliers": 0.05},
     "correlated prior": {"activation": "linear", "noise": 0.1, "cov": COV, "outliers": 0.05},
     "counts": {"activation": "exp"},
+    "dispersed counts": {"activation": "exp", "observation": "negative_binomial"},
+    "learned noise": {"activation": "linear", "noise": "learn"},
+    "labels with outliers": {"outliers": 0.05},
 }
 
 
@@ -324,14 +361,3 @@ def test_rows_ahead_is_a_whole_number_or_one_per_row(wrong: Any) -> None:
             model.predict(np.zeros((5, 3)), rows_ahead=wrong)
         with pytest.raises((TypeError, ValueError), match="rows"):
             model.predict(np.zeros(3), rows_ahead=wrong)
-
-
-def scored(model: Any, x: FloatArray, target: float) -> tuple[Any, float | None]:
-    """Predict one row, learn it, and tell its log density where `log_predictive` has the very same."""
-    if model.components[0][1] is not model and not model.drift_.get("prior"):  # a committee
-        return model.predict_then_learn(x, target), None
-    prediction, scores = model._predict_then_learn(x, target)
-    first = model.components[0][1]
-    calibrated = isinstance(first, BayesianNetwork) and first.calibrate
-    differs = calibrated and (not model.observation.is_gaussian or model.outliers)
-    return prediction, None if differs else float(scores.log_densities[0])

@@ -248,12 +248,14 @@ def test_rows_are_predicted_by_members_as_they_count_just_before_each_row() -> N
     assert predicted.var[20:].max() < 1.0  # not that of the widest prior
 
 
-def test_a_prediction_leaves_out_priors_that_are_unlikely_from_variances() -> None:
+def test_a_prediction_has_the_variance_of_unlikely_priors_too() -> None:
     X, y = problem()
     mixture = perceptrons(0.1, 1.0, 1e8).learn(X[:30], y[:30])
     assert 0.0 < mixture.weights[2] < 0.02
-    assert mixture.likely_weights[2] == 0.0
+    parts = [member.predict(X[30:31]) for member in mixture.members]
+    squares = mixture.weights @ np.array([part.var + part.mean**2 for part in parts])
     before = mixture.predict(X[30:31])
+    np.testing.assert_allclose(before.var, squares - before.mean**2, rtol=1e-9)
     row = mixture.predict_then_learn(X[30:31], y[30:31])
     np.testing.assert_allclose(row, before, rtol=1e-9)
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
-from onepass import BayesianCommittee, BayesianNetwork, BayesianPerceptron, Mixture
+from onepass import BayesianCommittee, BayesianNetwork, BayesianPerceptron, Mixture, PerceptronFleet
 from onepass.engine.class_matches import CategoricalOutputs
 from onepass.engine.vector_matches import NoiseState
 from onepass.models.mixture import with_drift
@@ -171,6 +171,87 @@ def test_networks_weigh_rows_as_the_reference_does(hidden: Any, structure: Any, 
     for model in (ours, reference):  # the weight of the last row says nothing about the next one
         model.learn(X[:2], y[:2])
     np.testing.assert_allclose(ours.mean, reference.mean, rtol=1e-5, atol=1e-6)
+
+
+LINEAR: list[tuple[dict[str, Any], Any]] = [
+    ({"noise": 0.2, "calibrate": False}, TARGETS["gaussian"]),
+    (
+        {"noise": 0.2, "calibrate": False, "n_outputs": 2},
+        np.column_stack([TARGETS["gaussian"], np.where(X[:, 0] > 0.0, np.nan, X[:, 1])]),
+    ),
+    ({"observation": "bernoulli"}, TARGETS["bernoulli"]),
+    ({"observation": "categorical", "n_outputs": 4}, np.minimum(TARGETS["poisson"], 3.0)),
+    ({"observation": "poisson"}, TARGETS["poisson"]),
+]
+
+
+@pytest.mark.parametrize("kernel", ["auto", "reference"])
+@pytest.mark.parametrize(("head", "y"), LINEAR)
+def test_the_evidence_of_a_whole_weight_is_that_of_as_many_copies(head: Any, y: Any, kernel: str) -> None:
+    times = np.random.default_rng(1).integers(1, 6, 80)
+    index = np.repeat(np.arange(80), times)
+    weighted, copies = (BayesianNetwork(3, (), covariance="full", kernel=kernel, **head) for _ in range(2))
+    weighted.learn(X, y, sample_weight=times.astype(float))
+    copies.learn(X[index], y[index])
+    np.testing.assert_allclose(weighted.mean, copies.mean, rtol=1e-5, atol=1e-6)
+    assert weighted.log_evidence == pytest.approx(copies.log_evidence, rel=1e-6)
+
+
+@pytest.mark.parametrize("covariance", ["full", "kronecker", "diagonal"])
+def test_the_evidence_of_a_part_of_a_row_is_the_mean_of_the_power_of_its_density(covariance: str) -> None:
+    model = BayesianNetwork(3, (5,), noise=0.2, calibrate=False, covariance=covariance)
+    model.learn(X[:40], TARGETS["gaussian"][:40])
+    seen, before, target = model.predict(X[40]), model.log_evidence, TARGETS["gaussian"][40]
+    model.learn(X[40], target, sample_weight=0.3)
+    a = np.linspace(-12.0, 12.0, 20_001) * np.sqrt(seen.var) + seen.mean
+    powers = norm.pdf(target, a, np.sqrt(0.2)) ** 0.3
+    expected = np.log(np.trapezoid(norm.pdf(a, seen.mean, np.sqrt(seen.var)) * powers, a))
+    assert model.log_evidence - before == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize(("activation", "options", "kind"), PERCEPTRONS)
+def test_fleets_weigh_rows_as_perceptrons_do(activation: str, options: Any, kind: str) -> None:
+    keys, weights = np.arange(80) % 3, np.where(np.arange(80) % 4 == 0, 3.5, WEIGHTS)
+    whole, parts = (PerceptronFleet(3, activation, **options) for _ in range(2))
+    whole.learn(X, TARGETS[kind], keys=keys, sample_weight=weights)
+    parts.predict_then_learn(X[:50], TARGETS[kind][:50], keys=keys[:50], sample_weight=weights[:50])
+    for i in range(50, 80):
+        parts.learn(X[i], TARGETS[kind][i], keys=keys[i], sample_weight=weights[i])
+    for key in range(3):
+        own, alone = keys == key, BayesianPerceptron(3, activation, **options)
+        for x, target, weight in zip(X[own], TARGETS[kind][own], weights[own], strict=True):
+            alone.learn(x, target, sample_weight=weight)
+        for fleet in (whole, parts):
+            np.testing.assert_allclose(fleet.perceptron(key).mean, alone.mean, rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(fleet.perceptron(key).cov, alone.cov, rtol=1e-8, atol=1e-12)
+            assert fleet.perceptron(key).log_evidence == pytest.approx(alone.log_evidence, rel=1e-9)
+            assert fleet.perceptron(key).noise == pytest.approx(alone.noise, rel=1e-9)
+    plain = PerceptronFleet(3, activation, **options).learn(X, TARGETS[kind], keys=keys)
+    assert not np.allclose(plain.perceptron(0).mean, whole.perceptron(0).mean, rtol=1e-3)
+
+
+MODELS: list[Any] = [
+    lambda: BayesianPerceptron(3, "linear"),
+    lambda: BayesianNetwork(3, (4,)),
+    lambda: BayesianCommittee(3, (4,), members=2),
+    lambda: Mixture.over_drift(BayesianPerceptron, 3, "linear"),
+    lambda: PerceptronFleet(3, "linear"),
+]
+
+
+@pytest.mark.parametrize("wrong", [0.0, -1.0, np.nan, np.inf])
+@pytest.mark.parametrize("made", MODELS)
+def test_a_wrong_weight_is_an_error_that_names_the_row_and_nothing_is_learned(made: Any, wrong: float) -> None:
+    model, weights, y = made(), np.ones(80), TARGETS["gaussian"]
+    keys = {"keys": np.arange(80) % 3} if isinstance(model, PerceptronFleet) else {}
+    weights[17] = wrong
+    with pytest.raises(ValueError, match=r"sample_weight.*17"):
+        model.learn(X, y, sample_weight=weights, **keys)
+    assert model.n_seen == 0
+    for weight in (1e-12, 1e12):
+        weights[17] = weight
+        model.learn(X, y, sample_weight=weights, **keys)
+    assert model.n_seen == 160
 
 
 def test_of_independent_logits_each_ones_own_site_is_weighed() -> None:

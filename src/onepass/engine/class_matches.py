@@ -510,6 +510,7 @@ class CategoricalOutputs(VectorLikelihood):
         if state.row_weight > 1.0:
             return self.match_separate_copies(mean, cov, target, state, out)
         log_z = self.match_separate_once(mean, cov, target, state, out)
+        state.row_evidence = state.row_weight * log_z
         if state.row_weight < 1.0:
             temper_separate(self.n_outputs, state.row_weight, cov, out)
         return log_z
@@ -537,10 +538,12 @@ class CategoricalOutputs(VectorLikelihood):
             out.copy_precision[n + k] = 0.0
             ratios[k] = 1.0
         first = 0.0
+        evidence = 0.0
         left = state.row_weight
         while left > 0.0:
             part = copies_now(left, state.row_weight)
             log_z = self.match_separate_once(out.copy_mean, out.copy_cov, target, state, out)
+            evidence += part * log_z
             if left == state.row_weight:
                 first = log_z
             if part != 1.0:
@@ -557,6 +560,7 @@ class CategoricalOutputs(VectorLikelihood):
         for k in range(n):
             out.score[k] = out.copy_shift[k]
             out.own_information[k] = out.copy_precision[n + k]
+        state.row_evidence = evidence
         return first
 
     def match_logits(self, mean, cov, label, out):

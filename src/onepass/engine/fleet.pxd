@@ -15,8 +15,9 @@ cdef enum:
     PROJECTED_MEAN, PROJECTED_VAR, PROJECTED_NOISE, PROJECTED_NOISE_WEIGHT, PROJECTED_DISTRUST
 
 cpdef Py_ssize_t learn_fleet(
-    const double[:, ::1] X, const double[::1] y, const long long[::1] slots, const long long[::1] order, RowRule rule,
-    double noise_window, double clock, double[:, ::1] records, double[:, ::1] out
+    const double[:, ::1] X, const double[::1] y, object weights, const long long[::1] slots,
+    const long long[::1] order, RowRule rule, double noise_window, double clock, double[:, ::1] records,
+    double[:, ::1] out
 )
 cdef Prior _prior_of(RowRule rule, const double* record, Py_ssize_t p) noexcept nogil
 cdef Py_ssize_t _end_of_belief(Py_ssize_t p) noexcept nogil

@@ -29,8 +29,8 @@ class Projection(NamedTuple):
     distrust: object  # probability that the target is not to be trusted; 0 without targets
 
 
-def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
-    """Learn rows, each into the record of its slot, in the given order.
+def learn_fleet(X, y, weights, slots, order, rule, noise_window, clock, records, out):
+    """Learn rows, each into the record of its slot, in the given order; ``weights`` are None where they are all 1.
 
     Returns the number of rows learned, fewer than all if one can't be. ``out``, ``(n, RECORD_SIZE)`` or empty, receives
     what each was predicted from: see `step.RowRecord`.
@@ -45,6 +45,7 @@ def learn_fleet(X, y, slots, order, rule, noise_window, clock, records, out):
     reweighs: cython.bint = n_behind == N_REWEIGHED + N_GUARD
     state: LearningState = _state_of(noise_window, n_behind)
     state.trust.learns_scale = rule.period == 0
+    state.weigh(None if weights is None else weights[np.asarray(order)])
     with cython.nogil:
         for n in range(order.shape[0]):
             i = order[n]

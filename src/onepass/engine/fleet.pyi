@@ -33,6 +33,7 @@ class Projection(NamedTuple):
 def learn_fleet(
     X: FloatArray,
     y: FloatArray,
+    weights: FloatArray | None,
     slots: Slots,
     order: Slots,
     rule: RowRule,

@@ -28,11 +28,13 @@ cdef class TrainingPass:
     cdef const double[:, ::1] targets
     cdef const Py_ssize_t[::1] order
     cdef double[::1] densities
+    cdef double[::1] gains
     cdef double[:, ::1] trust
     cdef double[:, :, ::1] record
+    cdef double[:, ::1] outputs
     cdef const double[::1] weights
     cdef readonly double noise_gain, noise_bound
-    cdef readonly bint keeps_record, is_first
+    cdef readonly bint keeps_record, keeps_outputs, is_first
     cdef void start_row(self, Py_ssize_t i, NoiseState noise) noexcept nogil
     cdef void write_down(
         self, Py_ssize_t i, double density, NetworkRule rule, const double* mean, const double* cov, NoiseState noise,

@@ -93,9 +93,10 @@ class TrainingPass:
     Attributes
     ----------
     rows, targets : (n, d) and (n, columns) arrays
-    densities : receives the log density of each target, (n,)
+    densities, gains : receive the log density of each target, and of all its copies, (n,) each
     trust : receives how far each row was distrusted, and the log odds of a jump after it, (2, n)
     record : receives what each row was predicted from, (n, 7, K), see `vector_matches.OutputRecord`, or empty
+    outputs : receives what each row's density follows from, (n, numbers), see `vector_matches.RowOutputs`, or empty
     is_first : whether these rows are new; then learning stops after a row that raises an alarm, see `outliers`
     noise_gain, noise_bound : of the noise's learning, see `onepass.engine.vector_matches.VectorLikelihood.learn_noise`
     weights : of the rows, (n,), above 0; or None where they are all 1
@@ -104,9 +105,11 @@ class TrainingPass:
     def __init__(self, work, order):
         self.rows, self.targets = np.ascontiguousarray(work.rows), np.ascontiguousarray(work.targets)
         self.order = np.ascontiguousarray(order, dtype=np.intp)
-        self.densities, self.trust, self.is_first = work.densities, work.trust, work.is_new
+        self.densities, self.gains, self.trust, self.is_first = work.densities, work.gains, work.trust, work.is_new
         self.keeps_record = work.record is not None
         self.record = work.record if self.keeps_record else np.empty((0, OUTPUT_RECORD_SIZE, 1))
+        self.keeps_outputs = work.outputs is not None
+        self.outputs = work.outputs if self.keeps_outputs else np.empty((0, 1))
         self.noise_gain, self.noise_bound = work.noise_learning
         self.weights = work.weights
 
@@ -117,8 +120,11 @@ class TrainingPass:
     def write_down(self, i, density, rule, mean, cov, noise, match):
         """Write down what a row was predicted from, and how likely its target was."""
         self.densities[i] = density
+        self.gains[i] = noise.row_evidence
         if self.keeps_record:
             rule.likelihood.describe(mean, cov, noise, cython.address(self.record[i, 0, 0]), match)
+        if self.keeps_outputs:
+            rule.likelihood.keep(mean, cov, noise, cython.address(self.outputs[i, 0]))
 
     def finish_row(self, i, rule, mean, cov, noise):
         """Update what runs along by a row that was matched, and write down how far the row was trusted."""

@@ -8,7 +8,7 @@ cdef enum:
 cdef class NoiseState:
     cdef readonly object noise, noise_weight, scale, scale_weight, usual_var, largest
     cdef public Trust trust
-    cdef public double row_weight
+    cdef public double row_weight, row_evidence
     cdef double factor  # by which the noise is larger, for the moment
     cdef double* noise_of
     cdef double* noise_weight_of
@@ -63,6 +63,9 @@ cdef class VectorLikelihood:
     cdef double match_once(
         self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
     ) noexcept nogil
+    cdef double match_power(
+        self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
+    ) noexcept nogil
     cdef double match_copies(
         self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
     ) noexcept nogil
@@ -101,6 +104,7 @@ cdef class VectorLikelihood:
     cdef void describe(
         self, const double* mean, const double* cov, NoiseState state, double* record, VectorMatch out
     ) noexcept nogil
+    cdef void keep(self, const double* mean, const double* cov, NoiseState state, double* into) noexcept nogil
     cpdef raise_pending(self)
 
 cdef class NoisyNumbers(VectorLikelihood):
@@ -141,6 +145,7 @@ cdef struct PairMatch:
 cdef PairMatch match_pair(
     double error, double f_var, double cross, double a_var, double log_noise
 ) noexcept nogil
+cdef double log_copies(double error, double var, double noise, double weight) noexcept nogil
 cdef double noise_given(double mean, double var) noexcept nogil
 cdef bint remove_site(
     const double* cov, const double* precision, const double* h, const double* values, VectorMatch out

@@ -84,11 +84,12 @@ class NoiseState:
     Attributes
     ----------
     row_weight : how many copies, above 0, the row that comes now counts as
+    row_evidence : what the row that was matched last adds to the log evidence: the log density of all its copies
     """
 
     def __init__(self, noise, noise_weight, scale, scale_weight, usual_var, largest, trust: Trust = None):
         self.trust, self.factor = Trust() if trust is None else trust, 1.0
-        self.row_weight = 1.0
+        self.row_weight, self.row_evidence = 1.0, 0.0
         given = (noise, noise_weight, scale, scale_weight, usual_var, largest)
         arrays = [np.array(part, dtype=np.float64, order="C") for part in given]
         self.noise, self.noise_weight, self.scale, self.scale_weight, self.usual_var, self.largest = arrays
@@ -161,12 +162,6 @@ class NoiseState:
         """A copy whose noise is multiplied by a factor."""
         changed = self.copy()
         changed.noise[:] *= factor
-        return changed
-
-    def unscaled(self):
-        """A copy for variances that have been calibrated."""
-        changed = self.copy()
-        changed.scale[:], changed.scale_weight[:], changed.usual_var[:] = 1.0, 0.0, 0.0
         return changed
 
     def copy(self):
@@ -320,6 +315,40 @@ class OutputRecord(NamedTuple):
 OUTPUT_RECORD_SIZE = len(OutputRecord._fields)
 
 
+class NoiseRows(NamedTuple):
+    """The numbers of a `NoiseState` for each of ``n`` rows, ``(n, K)`` each."""
+
+    noise: object
+    noise_weight: object
+    scale: object
+    scale_weight: object
+    usual_var: object
+    largest: object
+
+
+class RowOutputs(NamedTuple):
+    """All that the density of a target follows from, for ``n`` rows, each just before it is learned.
+
+    Mean ``(n, size)`` and covariance ``(n, size, size)`` of the outputs, the noise ``(n, 6, K)``, see `NoiseRows`, and
+    the trust in targets.
+    """
+
+    means: object
+    covs: object
+    noise: object
+    trust: object
+
+    @staticmethod
+    def of(kept, likelihood):
+        """The parts of what `VectorLikelihood.keep` has filled, in arrays of their own."""
+        n, size, k = len(kept), likelihood.size, likelihood.n_outputs
+        ends = np.cumsum([size, size * size, 6 * k])
+        means, covs, noise, trust = np.split(kept, ends, axis=1)
+        shapes = ((n, size), (n, size, size), (n, 6, k), (n, -1))
+        parts = zip((means, covs, noise, trust), shapes, strict=True)
+        return RowOutputs(*(np.array(part.reshape(shape), order="C") for part, shape in parts))
+
+
 class VectorLikelihood:
     """A likelihood with ``n_outputs`` outputs, as compiled loops call it."""
 
@@ -329,17 +358,27 @@ class VectorLikelihood:
     def match(self, mean, cov, target, state, out):
         """Fill the match of a target, which may not be trusted, and return its log density."""
         if self.is_unobserved(target):
+            state.row_evidence = 0.0
             return self.match_nothing(state, out)
         if not state.trust.active:
             log_z = self.set_aside(mean, cov, target, state, out)
             if state.trust.distrust > 0.0:
+                state.row_evidence = state.row_weight * log_z
                 return log_z
         if state.row_weight > 1.0 and not (self.copies_in_closed_form and not state.trust.active):
             return self.match_copies(mean, cov, target, state, out)
         log_z = self.match_once(mean, cov, target, state, out)
+        state.row_evidence = state.row_weight * log_z
         if state.row_weight != 1.0:
-            temper(self.size, state.row_weight, cov, out)
+            if self.copies_in_closed_form and not state.trust.active:
+                state.row_evidence = self.match_power(mean, cov, target, state, out)
+            else:
+                temper(self.size, state.row_weight, cov, out)
         return log_z
+
+    def match_power(self, mean, cov, target, state, out):
+        """Fill the match of all copies of a target, where it has a closed form, and return the log density of them."""
+        return NAN
 
     def match_once(self, mean, cov, target, state, out):
         """Fill the match of one copy of a target."""
@@ -363,10 +402,12 @@ class VectorLikelihood:
             out.copy_cov[i] = cov[i]
             out.copy_precision[i] = 0.0
         first = 0.0
+        evidence = 0.0
         left = state.row_weight
         while left > 0.0:
             part = copies_now(left, state.row_weight)
             log_z = self.match_once(out.copy_mean, out.copy_cov, target, state, out)
+            evidence += part * log_z
             if left == state.row_weight:
                 first = log_z
             # The site, about the mean before the first copy.
@@ -384,6 +425,7 @@ class VectorLikelihood:
                     out.copy_mean[i] += cov[i * n + j] * out.score[j]
             subtract_information(n, cov, out.information, out.copy_cov, out.first)
             left = copies_after(left, part)
+        state.row_evidence = evidence
         return first
 
     def step_of_copies(self, cov, out):
@@ -546,20 +588,71 @@ class VectorLikelihood:
         )
         return log_density, as_array(out.score, self.size), as_array(out.own_information, self.size)
 
+    def keep(self, mean, cov, state, into):
+        """Fill all that the density of a target follows from: see `RowOutputs`."""
+        i: cython.Py_ssize_t
+        n = self.n_outputs
+        for i in range(self.size):
+            into[i] = mean[i]
+        into += self.size
+        for i in range(self.size * self.size):
+            into[i] = cov[i]
+        into += self.size * self.size
+        for i in range(n):
+            into[i] = state.noise_of[i]
+            into[n + i] = state.noise_weight_of[i]
+            into[2 * n + i] = state.scale_of[i]
+            into[3 * n + i] = state.scale_weight_of[i]
+            into[4 * n + i] = state.usual_var_of[i]
+            into[5 * n + i] = state.largest_of[i]
+        state.trust.write(into + 6 * n)
+
+    def memory_of(self, n_rows, state: NoiseState):
+        """Memory for what `keep` fills of so many rows."""
+        numbers = state.to_array().size + state.trust.to_array().size
+        return np.empty((n_rows, self.size * (self.size + 1) + numbers))
+
+    def kept(
+        self,
+        means: cython.const[cython.double][:, ::1],
+        covs: cython.const[cython.double][:, :, ::1],
+        state: NoiseState,
+    ):
+        """What `keep` fills of rows that a state predicts."""
+        result = self.memory_of(means.shape[0], state)
+        rows: cython.double[:, ::1] = result
+        i: cython.Py_ssize_t
+        for i in range(means.shape[0]):
+            self.keep(cython.address(means[i, 0]), cython.address(covs[i, 0, 0]), state, cython.address(rows[i, 0]))
+        return result
+
     def score_rows(
         self,
         means: cython.const[cython.double][:, ::1],
         covs: cython.const[cython.double][:, :, ::1],
+        noise: cython.const[cython.double][:, :, ::1],
+        trust: cython.const[cython.double][:, ::1],
         targets: cython.const[cython.double][:, ::1],
-        state: NoiseState,
     ):
-        """Log density of each row's target, and how far it is distrusted, ``(2, n)``."""
+        """Log density of each row's target, and how far it is distrusted, ``(2, n)``, from `RowOutputs`."""
         result = np.empty((2, means.shape[0]))
+        if not len(result[0]):
+            return result
         scores: cython.double[:, ::1] = result
+        state = NoiseState(*np.asarray(noise[0]), Trust(np.asarray(trust[0])))
         out = VectorMatch(self.size)
         i: cython.Py_ssize_t
+        k: cython.Py_ssize_t
         with cython.nogil:
             for i in range(means.shape[0]):
+                for k in range(self.n_outputs):
+                    state.noise_of[k] = noise[i, 0, k]
+                    state.noise_weight_of[k] = noise[i, 1, k]
+                    state.scale_of[k] = noise[i, 2, k]
+                    state.scale_weight_of[k] = noise[i, 3, k]
+                    state.usual_var_of[k] = noise[i, 4, k]
+                    state.largest_of[k] = noise[i, 5, k]
+                state.trust.read(cython.address(trust[i, 0]))
                 scores[0, i] = self.match(
                     cython.address(means[i, 0]),
                     cython.address(covs[i, 0, 0]),
@@ -887,6 +980,19 @@ class GaussianOutputs(NoisyNumbers):
                     out.information[k * n + k] = 0.0
         return -0.5 * (observed * LOG_2PI + log_det + square)
 
+    def match_power(self, mean, cov, target, state, out):
+        """Copies divide the noise: ``N(y; o, s)^w`` is ``N(y; o, s/w)`` times what does not depend on ``o``."""
+        weight = state.row_weight
+        state.factor = 1.0 / weight
+        log_z = self.match_trusted(mean, cov, target, state, out)
+        state.factor = 1.0
+        k: cython.Py_ssize_t
+        for k in range(self.n_outputs):
+            if not isnan(target[k]):
+                log_noise = LOG_2PI + log(state.noise_of[k])
+                log_z += 0.5 * (log_noise - log(weight) - weight * log_noise)
+        return log_z
+
     def calibrated(self, log_z, mean, cov, target, state, out):
         """What is far off is so by the errors as they turned out to be."""
         k: cython.Py_ssize_t
@@ -972,6 +1078,12 @@ def match_pair(error, f_var, cross, a_var, log_noise):
     )
 
 
+def log_copies(error, var, noise, weight):
+    """Log of the mean of ``N(error; f, noise)^weight`` over ``f ~ N(0, var)``: the density of so many copies."""
+    grown = noise + weight * var
+    return -0.5 * (weight * (LOG_2PI + log(noise)) + log(grown / noise) + error * (error * weight / grown))
+
+
 def noise_given(mean, var):
     """``E[e^a]`` for ``a ~ N(mean, var)``."""
     return exp(min(max(mean + 0.5 * var, _LOW), _HIGH))
@@ -1050,10 +1162,16 @@ class HeteroscedasticOutputs(NoisyNumbers):
             out.copy_shift[i] = out.shift[i]
         for i in range(size * size):
             out.copy_precision[i] = out.precision[i]
+        state.row_evidence = log_z
         more = (state.row_weight - 1.0) * (1.0 - state.trust.distrust)
+        subtract_information(size, cov, out.information, out.copy_cov, out.first)
         for k in range(self.n_outputs):
             if not isnan(target[k]):
                 noise = self.expected_noise(mean, cov, state, k)
+                error = target[k] - mean[k]
+                for i in range(size):
+                    error -= cov[k * size + i] * out.score[i]
+                state.row_evidence += log_copies(error, max(out.copy_cov[k * (size + 1)], 0.0), noise, more)
                 out.copy_precision[k * size + k] += more / noise
                 out.copy_shift[k] += more * (target[k] - mean[k]) / noise
         self.step_of_copies(cov, out)

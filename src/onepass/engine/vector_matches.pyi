@@ -22,6 +22,7 @@ class NoiseState:
     largest: FloatArray
     trust: Trust
     row_weight: float
+    row_evidence: float
     def __init__(
         self,
         noise: FloatArray,
@@ -37,7 +38,6 @@ class NoiseState:
     def begin_anew(self) -> None: ...
     def restart_calibration(self) -> None: ...
     def widened(self) -> NoiseState: ...
-    def unscaled(self) -> NoiseState: ...
     def with_noise_times(self, factor: FloatArray) -> NoiseState: ...
     def copy(self) -> Self: ...
     def to_array(self) -> FloatArray: ...
@@ -65,6 +65,22 @@ class OutputRecord(NamedTuple):
 
 OUTPUT_RECORD_SIZE: int
 
+class NoiseRows(NamedTuple):
+    noise: FloatArray
+    noise_weight: FloatArray
+    scale: FloatArray
+    scale_weight: FloatArray
+    usual_var: FloatArray
+    largest: FloatArray
+
+class RowOutputs(NamedTuple):
+    means: FloatArray
+    covs: FloatArray
+    noise: FloatArray
+    trust: FloatArray
+    @staticmethod
+    def of(kept: FloatArray, likelihood: VectorLikelihood) -> RowOutputs: ...
+
 class VectorLikelihood:
     n_outputs: int
     size: int
@@ -75,7 +91,11 @@ class VectorLikelihood:
     def separate_match(
         self, mean: FloatArray, var: FloatArray, target: FloatArray, state: NoiseState
     ) -> tuple[float, FloatArray, FloatArray]: ...
-    def score_rows(self, means: FloatArray, covs: FloatArray, targets: FloatArray, state: NoiseState) -> FloatArray: ...
+    def memory_of(self, n_rows: int, state: NoiseState) -> FloatArray: ...
+    def kept(self, means: FloatArray, covs: FloatArray, state: NoiseState) -> FloatArray: ...
+    def score_rows(
+        self, means: FloatArray, covs: FloatArray, noise: FloatArray, trust: FloatArray, targets: FloatArray
+    ) -> FloatArray: ...
     def records(self, means: FloatArray, covs: FloatArray, state: NoiseState) -> FloatArray: ...
     def learn_noise(
         self, mean: FloatArray, cov: FloatArray, target: FloatArray, state: NoiseState, gain: float, bound: float

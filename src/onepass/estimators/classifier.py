@@ -119,7 +119,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         With ``return_std`` also the standard deviations of the probabilities, which come from not knowing the weights.
         """
         weights, parts = self._mixture_parts(X)
-        mean, var = mixture_moments(weights, parts.mean, parts.var, self._mixtures[0].likely_weights)
+        mean, var = mixture_moments(weights, parts.mean, parts.var)
         if self._binary:
             mean, var = np.exp(self._log_sides(weights, parts)), np.column_stack([var, var])
         probabilities = mean / mean.sum(axis=1, keepdims=True)

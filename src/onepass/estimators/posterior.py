@@ -84,7 +84,7 @@ def contrast_belief(mixture: Mixture) -> tuple[FloatArray, FloatArray]:
     parts = [part for _, part in mixture.components]
     means = np.array([part.weights[0] - part.weights[0].mean(axis=0) for part in parts])
     variances = np.array([_contrast_variances(part) for part in parts])
-    return mixture_moments(mixture.component_weights, means, variances, mixture.likely_weights)
+    return mixture_moments(mixture.component_weights, means, variances)
 
 
 def _contrast_variances(model: Any) -> FloatArray:

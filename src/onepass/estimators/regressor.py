@@ -281,8 +281,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         rows, moments = list(self._rows(X)), []
         for mixture in self._mixtures:
             parts = self._member_predictions(mixture, rows)
-            given = (mixture.component_weights, parts.mean, parts.var + parts.noise_var, mixture.likely_weights)
-            moments.append(mixture_moments(*given))
+            moments.append(mixture_moments(mixture.component_weights, parts.mean, parts.var + parts.noise_var))
         mean = self._target_scaling.undo(np.column_stack([mean for mean, _ in moments]))
         std = np.sqrt(np.column_stack([var for _, var in moments])) * self._target_scaling.scale
         return self._shaped(mean), self._shaped(std)

@@ -30,7 +30,7 @@ from onepass.export.expressions import (
 from onepass.export.formulas import activate, activation_moments
 from onepass.export.predictions import Parts, network_parts, perceptron_parts, perceptron_row
 from onepass.export.programs import Input, Learning, NotExportableError, Program
-from onepass.likelihoods.mixtures import KNOWN, weights_for_means, weights_for_variances
+from onepass.likelihoods.mixtures import KNOWN, counted_weights
 from onepass.models.mixture import Mixture
 from onepass.models.perceptron import BayesianPerceptron
 
@@ -66,9 +66,9 @@ class Classes:
 def model_program(model: Any, origin: str) -> Program:
     """The program of a perceptron, a network or a committee."""
     x = row(model.n_features)
-    weights, likely, parts = _components(model, x, None)
+    weights, parts = _components(model, x, None)
     first = model.components[0][1]
-    mean, var = _mixture(weights, likely, parts, [part.var for part in parts])
+    mean, var = _mixture(weights, parts, [part.var for part in parts])
     inputs = tuple(Input(f"x{k}") for k in range(x.width))
     likelihood = first.observation
     learning = _learning_of(model, x) if type(model) is BayesianPerceptron else ""
@@ -78,7 +78,7 @@ def model_program(model: Any, origin: str) -> Program:
     single = mean.width == 1
     if likelihood.is_label:
         return Program(origin, x, inputs, mean, sqrt(var), single=single, std_words=LABEL_STD, **shown)
-    noise = _mixed(weights_for_variances(weights), [part.noise_var for part in parts])
+    noise = _mixed(weights, [part.noise_var for part in parts])
     return Program(origin, x, inputs, mean, sqrt(var + noise), single=single, **shown)
 
 
@@ -115,19 +115,18 @@ def _probability_limits(link: Any, part: Parts) -> tuple[Expression, Expression]
 # Mixtures.
 
 
-def _components(model: Any, z: Expression, z_var: Expression | None) -> tuple[FloatArray, FloatArray, list[Parts]]:
-    """Weights of what a model or a mixture is made of, those of its variance, and what each part predicts."""
+def _components(model: Any, z: Expression, z_var: Expression | None) -> tuple[FloatArray, list[Parts]]:
+    """Weights of what a model or a mixture is made of, and what each part predicts."""
     members = [own for _, own in model.components]
-    weights = weights_for_means(np.array([weight for weight, _ in model.components]))
-    likely = weights_for_variances(model.likely_weights)
-    kept = [k for k in range(len(weights)) if max(weights[k], likely[k]) > 0.0]
+    weights = counted_weights(np.array([weight for weight, _ in model.components]))
+    kept = np.flatnonzero(weights).tolist()
     parts = []
     for k in kept:
         if isinstance(members[k], BayesianPerceptron):
             parts.append(perceptron_parts(members[k], z, z_var))
         else:
             parts.append(network_parts(members[k], z, getattr(model, "noise_scale", None)))
-    return weights[kept], likely[kept], parts
+    return weights[kept], parts
 
 
 def _mixed(weights: FloatArray, values: list[Expression]) -> Expression:
@@ -137,15 +136,13 @@ def _mixed(weights: FloatArray, values: list[Expression]) -> Expression:
     return total
 
 
-def _mixture(
-    weights: FloatArray, likely: FloatArray, parts: list[Parts], variances: list[Expression]
-) -> tuple[Expression, Expression]:
+def _mixture(weights: FloatArray, parts: list[Parts], variances: list[Expression]) -> tuple[Expression, Expression]:
     """Mean and variance; what the parts disagree about counts."""
     if len(parts) == 1:
         return parts[0].mean, variances[0]
     mean = _mixed(weights, [part.mean for part in parts]).called("mixture_mean")
     gaps = [part.mean - mean for part in parts]
-    return mean, _mixed(likely, [var + gap * gap for var, gap in zip(variances, gaps, strict=True)])
+    return mean, _mixed(weights, [var + gap * gap for var, gap in zip(variances, gaps, strict=True)])
 
 
 # Estimators.
@@ -184,8 +181,8 @@ def predicted(estimator: OnePassEstimator, x: Expression) -> Numbers | Classes:
         return _classes(estimator, z, z_var)
     columns = [_components(mixture, z, z_var) for mixture in estimator._mixtures]
     means, variances, noises, limits = [], [], [], []
-    for mixture, (weights, likely, parts) in zip(estimator._mixtures, columns, strict=True):
-        mean, var = _mixture(weights, likely, parts, [part.var + part.noise_var for part in parts])
+    for mixture, (weights, parts) in zip(estimator._mixtures, columns, strict=True):
+        mean, var = _mixture(weights, parts, [part.var + part.noise_var for part in parts])
         means.append(mean)
         variances.append(var)
         known = len(parts) == 1 and all(_noise_is_known(own) for _, own in mixture.components)
@@ -220,10 +217,10 @@ def _noise(estimator: Any, mixture: Mixture, parts: list[Parts]) -> Expression:
 
 def _classes(estimator: Any, z: Expression, z_var: Expression | None) -> Classes:
     (mixture,) = estimator._mixtures
-    weights, likely, parts = _components(mixture, z, z_var)
+    weights, parts = _components(mixture, z, z_var)
     link = estimator._link if estimator._binary else Sigmoid()
     limits = _probability_limits(link, parts[0]) if len(parts) == 1 else None
-    mean, var = _mixture(weights, likely, parts, [part.var for part in parts])
+    mean, var = _mixture(weights, parts, [part.var for part in parts])
     learning = _estimator_learning(estimator, z, 0.0, 1.0)
     if not estimator._binary:
         return Classes(mean / row_sum(mean), sqrt(var), limits, learning)

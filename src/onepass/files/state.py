@@ -124,12 +124,15 @@ def decode_prior(arrays: Mapping[str, np.ndarray], size: int, dtype: Any) -> Ful
 def check_network(parameters: Parameters, arrays: Mapping[str, np.ndarray]) -> None:
     """Raise a ValueError if a network's arrays don't fit its layers, before anything of their size is allocated."""
     n_outputs = as_count(parameters["n_outputs"], "n_outputs")
-    layout = decode_layout(parameters, named(parameters["observation"])().outputs(n_outputs).size)
+    likelihood = named(parameters["observation"])()
+    layout = decode_layout(parameters, likelihood.outputs(n_outputs).size)
     size = sum(rows * cols for rows, cols in layout.shapes)
     dtype = np.dtype(one_of(parameters["dtype"], ("float64", "float32"), "dtype"))
     sized(arrays, "mean", (size,), dtype)
     sized(arrays, "covariance", (count_numbers(parameters["covariance"], layout),), dtype)
-    not_negative(sized(arrays, "scales", (6, n_outputs)), "scales")
+    scales = not_negative(sized(arrays, "scales", (6, n_outputs)), "scales")
+    if (scales[2] <= 0.0).any() or (likelihood.takes_noise and (scales[0] <= 0.0).any()):
+        raise ValueError("scales has a noise or a predictive scale of 0, which must be above 0")
     if "prior_mean" in arrays:
         sized(arrays, "prior_mean", (size,), dtype)
         not_negative(sized(arrays, "prior_variances", (size,), dtype), "prior_variances")

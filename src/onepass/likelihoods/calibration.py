@@ -3,9 +3,28 @@
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass.engine.vector_matches import ALONE, NoiseState
+from onepass.engine.vector_matches import ALONE, NoiseRows, NoiseState, RowOutputs, widening
 
-__all__ = ["calibrated_covs", "calibrated_roots", "excess_factor", "excess_var"]
+__all__ = ["as_predicted", "calibrated_covs", "calibrated_roots", "excess_factor", "excess_var", "without_scale"]
+
+
+def as_predicted(rows: RowOutputs, noise_scale: FloatArray | None) -> NoiseRows:
+    """The noise of rows as a network predicts with it, each number ``(n, K)``.
+
+    In a mixture it is multiplied by a scale, ``(K,)`` or ``(n, K)``; alone (None) the predictive scales are wider while
+    they rest on few rows.
+    """
+    noise = NoiseRows(*np.swapaxes(rows.noise, 0, 1))
+    if noise_scale is None:
+        return noise._replace(scale=noise.scale * widening(noise.scale_weight))
+    return noise._replace(noise=noise.noise * noise_scale)
+
+
+def without_scale(noise: NoiseRows) -> FloatArray:
+    """The noise, ``(n, 6, K)``, for outputs that have been calibrated."""
+    zeros = np.zeros_like(noise.scale)
+    plain = noise._replace(scale=zeros + 1.0, scale_weight=zeros, usual_var=zeros)
+    return np.ascontiguousarray(np.swapaxes(plain, 0, 1))
 
 
 def excess_var(var: FloatArray, scale: FloatArray, usual_var: FloatArray, alone: bool) -> FloatArray:
@@ -25,16 +44,16 @@ def excess_factor(scale: FloatArray, usual_var: FloatArray, alone: bool) -> Floa
     return np.where(usual_var > 0.0, times * np.maximum(scale, 1.0) - scale, 0.0)
 
 
-def calibrated_roots(covs: FloatArray, noise: NoiseState, alone: bool) -> FloatArray:
+def calibrated_roots(covs: FloatArray, noise: NoiseState | NoiseRows, alone: bool) -> FloatArray:
     """By how much calibration widens the standard deviation of each output that predicts, ``(n, K)``."""
-    var = np.diagonal(covs, axis1=1, axis2=2)[:, : len(noise.scale)]
+    var = np.diagonal(covs, axis1=1, axis2=2)[:, : noise.scale.shape[-1]]
     with np.errstate(divide="ignore", invalid="ignore"):
         excess = np.where(var > 0.0, excess_var(var, noise.scale, noise.usual_var, alone) / var, 0.0)
     return np.sqrt(noise.scale + excess)
 
 
-def calibrated_covs(covs: FloatArray, noise: NoiseState, alone: bool) -> FloatArray:
+def calibrated_covs(covs: FloatArray, noise: NoiseState | NoiseRows, alone: bool) -> FloatArray:
     """Covariances ``(n, size, size)`` of outputs, calibrated; those of a log noise stay as they are."""
     roots = np.ones(covs.shape[:2])
-    roots[:, : len(noise.scale)] = calibrated_roots(covs, noise, alone)
+    roots[:, : noise.scale.shape[-1]] = calibrated_roots(covs, noise, alone)
     return np.ascontiguousarray(covs * roots[:, :, None] * roots[:, None, :])

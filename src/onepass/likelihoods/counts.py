@@ -6,7 +6,7 @@ skewed.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import betainc, digamma, gammaincc, ndtr, ndtri, zeta
@@ -136,9 +136,9 @@ class NegativeBinomial(Counts):
     noise_start: ClassVar[tuple[float, float]] = (DISPERSION_START, DISPERSION_START_WEIGHT)
     output_noise_start: ClassVar[tuple[float, float]] = noise_start
 
-    def with_noise(self, noise: float | FloatArray | None, log_noise_var: float = 0.0) -> "NegativeBinomial":
+    def with_noise(self, noise: float | FloatArray | None, log_noise_var: float = 0.0) -> Self:
         """The same with another dispersion."""
-        return NegativeBinomial(noise)
+        return type(self)(noise)
 
 
 def log_normal(mean: FloatArray, var: FloatArray) -> tuple[FloatArray, FloatArray]:

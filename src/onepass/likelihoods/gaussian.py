@@ -1,7 +1,7 @@
 """The likelihoods of numbers with Gaussian noise around the output: one noise for all rows, or one for each input."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -15,12 +15,12 @@ from onepass.engine.vector_matches import (
     OUTPUT_NOISE_START_WEIGHT,
     GaussianOutputs,
     HeteroscedasticOutputs,
-    NoiseState,
     OutputRecord,
+    RowOutputs,
     VectorLikelihood,
 )
 from onepass.likelihoods.base import LOG_NOISE, Likelihood, LogNoise, Predictive, register
-from onepass.likelihoods.calibration import calibrated_covs, excess_var
+from onepass.likelihoods.calibration import as_predicted, calibrated_covs, excess_var, without_scale
 from onepass.likelihoods.mixtures import mixture_quantile, noise_mixture
 
 __all__ = ["Gaussian", "Heteroscedastic"]
@@ -67,9 +67,9 @@ class Gaussian(_Noisy):
     usual_noise: ClassVar[float | str] = 0.01
     noise_start: ClassVar[tuple[float, float]] = (NOISE_START, NOISE_START_WEIGHT)
 
-    def with_noise(self, noise: float | FloatArray | None, log_noise_var: float = 0.0) -> "Gaussian":
+    def with_noise(self, noise: float | FloatArray | None, log_noise_var: float = 0.0) -> Self:
         """The same with another noise variance."""
-        return Gaussian(noise, log_noise_var)
+        return type(self)(noise, log_noise_var)
 
     def noise_var(self, output: Moments) -> FloatArray:
         """``noise``, the same everywhere."""
@@ -88,13 +88,11 @@ class Gaussian(_Noisy):
         """All outputs together, around the linear ones of a network."""
         return GaussianOutputs(n_outputs)
 
-    def calibrated(
-        self, means: FloatArray, covs: FloatArray, noise: NoiseState, alone: bool
-    ) -> tuple[FloatArray, FloatArray, NoiseState]:
-        """Calibrated variances of outputs, and the noise times the scale."""
-        scaled = noise.unscaled()
-        scaled.noise[:] *= noise.scale
-        return means, calibrated_covs(covs, noise, alone), scaled
+    def calibrated(self, rows: RowOutputs, noise_scale: FloatArray | None) -> RowOutputs:
+        """Calibrated variances of outputs, and the noise times the predictive scale."""
+        noise = as_predicted(rows, noise_scale)
+        covs = calibrated_covs(rows.covs, noise, alone=noise_scale is None)
+        return rows._replace(covs=covs, noise=without_scale(noise._replace(noise=noise.noise * noise.scale)))
 
 
 @register
@@ -110,10 +108,9 @@ class Heteroscedastic(_Noisy):
         """With the prior of the log noise, which bounds what is predicted of it."""
         return HeteroscedasticOutputs(n_outputs, *log_noise)
 
-    def calibrated(
-        self, means: FloatArray, covs: FloatArray, noise: NoiseState, alone: bool
-    ) -> tuple[FloatArray, FloatArray, NoiseState]:
-        """Calibrated variances of outputs, and the log of the scale added to the logs of the noise."""
-        shifted = means.copy()
-        shifted[:, len(noise.scale) :] += np.log(noise.scale)
-        return shifted, calibrated_covs(covs, noise, alone), noise.unscaled()
+    def calibrated(self, rows: RowOutputs, noise_scale: FloatArray | None) -> RowOutputs:
+        """Calibrated variances of outputs, and the log of the predictive scale added to the logs of the noise."""
+        noise, means = as_predicted(rows, noise_scale), rows.means.copy()
+        means[:, noise.scale.shape[1] :] += np.log(noise.scale)
+        covs = calibrated_covs(rows.covs, noise, alone=noise_scale is None)
+        return rows._replace(means=means, covs=covs, noise=without_scale(noise))

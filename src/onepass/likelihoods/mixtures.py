@@ -11,77 +11,47 @@ from onepass.engine.mixtures import mixture_quantiles
 __all__ = [
     "KNOWN",
     "central_interval",
-    "likely_weights",
+    "counted_weights",
+    "mixture_mean",
     "mixture_moments",
     "mixture_quantile",
-    "mixture_variance",
     "noise_mixture",
     "sum_in_order",
-    "weights_for_means",
-    "weights_for_variances",
 ]
 
 # Standard deviations of the log noise, evenly spaced, and their shares.
 _NODES = np.linspace(-3.5, 3.5, 15)
 KNOWN = 0.02
 """Variance of a log noise that counts as known: what a hundred rows tell."""
+_ROUNDING = 1e-12  # of weights that add up to 1
 _SHARES = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
 
 
-def mixture_moments(
-    weights: FloatArray, means: FloatArray, variances: FloatArray, likely: FloatArray | None = None
-) -> tuple[FloatArray, FloatArray]:
+def mixture_moments(weights: FloatArray, means: FloatArray, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of mixtures of ``k`` parts, ``(k, ...) -> (...)``; what the parts disagree about counts.
 
-    The weights are ``(k,)``, or ``(k, n)`` if those of each row differ. The variance may have weights of its own, of
-    the ``likely`` parts only: see `likely_weights`.
+    The weights are ``(k,)``, or ``(k, n)`` if those of each row differ.
     """
-    mean = weighted_sum(weights_for_means(weights), means)
-    return mean, mixture_variance(weights if likely is None else likely, variances + (means - mean) ** 2)
+    mean = mixture_mean(weights, means)
+    return mean, mixture_mean(weights, variances + (means - mean) ** 2)
 
 
-def mixture_variance(weights: FloatArray, variances: FloatArray) -> FloatArray:
-    """Weighted sum of the variances of ``k`` parts, ``(k, ...) -> (...)``, without parts of negligible weight."""
-    return weighted_sum(weights_for_variances(weights), variances)
+def mixture_mean(weights: FloatArray, parts: FloatArray) -> FloatArray:
+    """Weighted mean of ``k`` parts, ``(k, ...) -> (...)``, with weights ``(k,)``, or ``(k, n)`` of each row."""
+    if parts.ndim < weights.ndim:  # of one row
+        weights = weights[:, 0]
+    weights = counted_weights(weights)
+    return np.asarray(sum_in_order(weights.reshape(*weights.shape, *[1] * (parts.ndim - weights.ndim)) * parts))
 
 
-def weighted_sum(weights: FloatArray, parts: FloatArray) -> FloatArray:
-    """Sum of ``k`` parts, ``(k, ...) -> (...)``, with weights ``(k,)``, or ``(k, n)`` of each row."""
-    if weights.ndim == 1:
-        return np.asarray(np.tensordot(weights, parts, 1))
-    return np.asarray((weights.reshape(*weights.shape, *[1] * (parts.ndim - weights.ndim)) * parts).sum(axis=0))
+def counted_weights(weights: FloatArray) -> FloatArray:
+    """Weights ``(k, ...)`` of the parts that moments are made of: all but those within rounding of 0.
 
-
-# Nothing bounds what an improbable part contributes to a moment: a network that went astray, at 1e20 with the weight
-# 1e-34, would have all of the variance. So moments are those of the parts that matter. Densities and quantiles, in
-# which a part counts by its weight and no more, are those of all parts.
-
-
-def weights_for_means(weights: FloatArray) -> FloatArray:
-    """Weights ``(k, ...)`` of the parts that the mean of a mixture is made of: all but those within rounding of 0."""
-    return _weights_above(1e-12, weights)
-
-
-def weights_for_variances(weights: FloatArray) -> FloatArray:
-    """Weights ``(k, ...)`` of the parts that a variance is made of.
-
-    A part of less than one in a million matters only if it is a thousand standard deviations away.
+    Densities and quantiles are those of all parts, each of which counts by its weight and no more. Nothing bounds what
+    a part contributes to a moment: a network that went astray, at 1e20 with the weight 1e-34, would have all of the
+    variance, though its weight is nothing but rounding.
     """
-    return _weights_above(1e-6, weights)
-
-
-def likely_weights(weights: FloatArray) -> FloatArray:
-    """Weights ``(k, ...)`` without what is unlikely, for variances where parts may have far too wide a prior.
-
-    A part of one in a thousand whose variance is the prior's would make the variance of a mixture that of its tail
-    alone, which says nothing of how far most targets are off.
-    """
-    return _weights_above(0.02, weights)
-
-
-def _weights_above(least: float, weights: FloatArray) -> FloatArray:
-    """Weights of which those below ``least`` are zero, unless all are; where there are any, the others sum to 1."""
-    below = (weights < least) & (weights.max(axis=0) >= least)
+    below = (weights < _ROUNDING) & (weights.max(axis=0) >= _ROUNDING)
     kept = np.where(below, 0.0, weights)
     return np.asarray(kept / np.where(below.any(axis=0), sum_in_order(kept), 1.0))
 

@@ -19,7 +19,6 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 
 from onepass._cores import available_cores
 from onepass._typing import FloatArray
@@ -30,20 +29,21 @@ from onepass.engine.threads import threads_for
 from onepass.files.registry import savable
 from onepass.files.state import Arrays, Parameters, nested, under
 from onepass.layers import ImageShape, LayerSize
-from onepass.likelihoods.mixtures import sum_in_order, weights_for_means, weights_for_variances
+from onepass.likelihoods.mixtures import mixture_mean, mixture_moments
 from onepass.models.ahead import RowsAhead, each_ahead_unchecked
 from onepass.models.network import BayesianNetwork
 from onepass.models.network.network import OutputMoments
 from onepass.models.network.priors import NetworkPrior
-from onepass.models.online import AUTO, REFINEMENTS, OnlineModel
+from onepass.models.online import AUTO, REFINEMENTS, Component, OnlineModel
 from onepass.models.prediction import LearnedRows, Parts, Posterior, Prediction, RowScores
 from onepass.models.weighting import (
     HYPOTHESES,
     CommitteeWeights,
+    MixtureScores,
     RowWeights,
     SwitchingWeights,
     Weighting,
-    log_mixture,
+    mixed_scores,
     restore_weighting,
 )
 
@@ -140,8 +140,19 @@ class Mixture(OnlineModel):
         >>> Mixture.over_drift(BayesianNetwork, 3, (10,), observation="bernoulli").drift_[0.01]
         0.16666666666666666
         """
+        if not (isinstance(model, type) and issubclass(model, Component)):
+            raise TypeError(
+                "Mixture.over_drift needs the class BayesianPerceptron or BayesianNetwork, then its arguments, got "
+                f"{getattr(model, '__name__', repr(model))}; BayesianCommittee takes drift={AUTO!r} itself"
+            )
         given: dict[str, Any] = dict(options)
-        check_nothing_fades(given.pop("forgetting", 1.0))
+        for name, still in (("drift", None), ("forgetting", 1.0)):
+            value = given.pop(name, still)
+            if value != still:
+                raise ValueError(
+                    f"Mixture.over_drift finds out by itself how fast old rows lose weight, got {name}={value!r}; "
+                    f"leave it out, or make a single {model.__name__} with {name}={value!r}"
+                )
         make: Callable[..., Any] = model
         return Mixture([make(*args, **given, **own) for own in HYPOTHESES.values()], SwitchingWeights.start())
 
@@ -174,16 +185,6 @@ class Mixture(OnlineModel):
     def component_weights(self) -> FloatArray:
         """Weight of each of the `components`, ``(components,)``."""
         return np.array([weight for weight, _ in self.components])
-
-    @property
-    def likely_weights(self) -> FloatArray:
-        """The same for variances, without members that are unlikely."""
-        likely = self._weighting.likely_of(self._weighting.weights)
-        if not any(isinstance(member, Mixture) for member in self.members):
-            return likely
-        return np.concatenate(
-            [weight * member.likely_weights for weight, member in zip(likely, self.members, strict=True)]
-        )
 
     @property
     def noise_scale(self) -> FloatArray | None:
@@ -294,7 +295,7 @@ class Mixture(OnlineModel):
                 for member in self.members:
                     member._state.reweigh_if_due()
                 return self
-        options = {"sample_weight": sample_weight, "passes": passes, "refine": refine, **options}
+        options |= {"sample_weight": sample_weight, "passes": passes, "refine": refine}
         if len(self.members) == 1:
             self.members[0].learn(X, y, **options)
         else:
@@ -307,25 +308,13 @@ class Mixture(OnlineModel):
         """The fast path for one row; None where there is none."""
         return self._weighting.row_learner(self.members)
 
-    def learning(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        passes: int = 1,
-        refine: str = "auto",
-        records: bool = False,
-        **options: Any,
-    ) -> Iterator[LearnedRows]:
+    def learning(self, X: Any, y: ArrayLike, *, records: bool = False, **options: Any) -> Iterator[LearnedRows]:
         """Learn as `learn` does, and yield after each pass what rows were predicted from: see `BayesianNetwork`."""
-        rule = self._weighting
-        if as_count(passes, "passes") > 1 and rule.only_one_pass:
-            raise ValueError(f"{rule.only_one_pass} and needs passes=1, got passes={passes}")
-        one_of(refine, REFINEMENTS, "refine")
-        how = {**options, "sample_weight": sample_weight, "records": records or rule.scores_alone}
-        if not rule.only_one_pass:
-            how |= {"passes": passes, "refine": refine}
+        rule, how = self._weighting, {**options, "records": records or self._weighting.scores_alone}
+        if rule.only_one_pass:
+            one_of(how.pop("refine", "auto"), REFINEMENTS, "refine")
+            if (passes := as_count(how.pop("passes", 1), "passes")) > 1:
+                raise ValueError(f"{rule.only_one_pass} and needs passes=1, got passes={passes}")
         n_rows = len(np.atleast_1d(y))
         with self._all_or_none():
             evidences = np.array([member.log_evidence for member in self.members]) if rule.needs_evidence else None
@@ -334,9 +323,9 @@ class Mixture(OnlineModel):
                 if number:  # rows predicted by what was learned from them before say nothing about this pass
                     self._weighting = self._weighting.restarted()
                 scores = [own.scores(rule.scores_alone) for own in rows]
-                counts = as_row_weights(sample_weight, len(scores[0].log_densities))
+                counts = as_row_weights(options.get("sample_weight"), len(scores[0].log_densities))
                 row_weights, self._weighting = self._weighting.over_rows(scores, counts, evidences)
-                yield _LearnedRows(self, y, rows, scores, row_weights)
+                yield _LearnedRows(self, rows, scores, row_weights)
 
     @contextmanager
     def _all_or_none(self) -> Iterator[None]:
@@ -381,7 +370,7 @@ class Mixture(OnlineModel):
             return found
         (rows,) = self.learning(X, y, records=True, **options)
         parts = rows.parts(alone=True)
-        return self._mixed(parts.weights, stacked(parts.predictions), parts.likely), rows.scores(alone=True)
+        return self._mixed(parts.weights, stacked(parts.predictions)), rows.scores(alone=True)
 
     def close_block(self) -> None:
         """Close the blocks of all members: see `BayesianNetwork.close_block`."""
@@ -397,7 +386,7 @@ class Mixture(OnlineModel):
         """
 
         def predict(later: Mixture, rows: Any, _: Any, **own: Any) -> Prediction:
-            return later._mixed(*later._of_components("_predict_component", rows, own), later.likely_weights)
+            return later._mixed(*later._of_components("_predict_component", rows, own))
 
         return Prediction(*self._asked(predict, rows_ahead, X, **options))
 
@@ -435,11 +424,8 @@ class Mixture(OnlineModel):
         def score(later: Mixture, rows: Any, targets: Any, **own: Any) -> tuple[Any, Any]:
             own = self._in_mixture(own)
             seen = [member._scores(rows, targets, **own) for member in self.members]
-            logs, distrust = (np.array(column) for column in zip(*seen, strict=True))
-            with np.errstate(divide="ignore"):  # a part may have lost all weight
-                joint = logs + np.log(later._weighting.weights).reshape(-1, *[1] * (logs.ndim - 1))
-            mixture = logsumexp(joint, axis=0)
-            return mixture[()], np.minimum((np.exp(joint - mixture) * distrust).sum(axis=0), 1.0)[()]
+            mixed = mixed_scores(later._weighting.weights, *np.moveaxis(np.array(seen), 1, 0))
+            return mixed.log_densities[()], mixed.outliers[()]
 
         log_densities, outliers = self._asked(score, rows_ahead, X, y, **options)
         return log_densities, outliers
@@ -487,9 +473,9 @@ class Mixture(OnlineModel):
 
         return each_ahead_unchecked(rows_ahead, X, y, options.get("X_var"), asked)
 
-    def _mixed(self, weights: FloatArray, parts: Prediction, likely: FloatArray) -> Prediction:
+    def _mixed(self, weights: FloatArray, parts: Prediction) -> Prediction:
         """Moments of the mixture of predictions ``(h, ...)``, with weights ``(h,)`` or ``(h, n)``."""
-        found = mixed_prediction(weights, self._plausible(weights, parts), likely)
+        found = mixed_prediction(weights, self._plausible(weights, parts))
         if not self._likelihood.is_label:
             return found
         return found._replace(noise_var=self._weighting.label_noise(found.mean, found.var, found.noise_var))
@@ -497,7 +483,8 @@ class Mixture(OnlineModel):
     def _plausible(self, weights: FloatArray, parts: Prediction) -> Prediction:
         """In rows in which a component can't be right, put the mixture of the others in its place, and warn once.
 
-        So the mixture is that of the others. A component can't be right if it has less weight than the others together
+        So moments and intervals are those of the others. (The log density keeps the component, which counts there by
+        its weight and no more.) A component can't be right if it has less weight than the others together
         and its mean is more than a thousand of their standard deviations away, and of the targets' scale, which is
         about 1: without noise the others may be certain to many digits.
         """
@@ -512,7 +499,7 @@ class Mixture(OnlineModel):
             rest = np.arange(len(means)) != k
             total = wide[rest].sum(axis=0)
             own_weights = wide[rest] / np.maximum(total, 0.5)
-            others = mixed_prediction(own_weights, Prediction(*(part[rest] for part in parts)), own_weights)
+            others = mixed_prediction(own_weights, Prediction(*(part[rest] for part in parts)))
             near = np.abs(means[k] - others.mean) <= _FARTHEST * np.sqrt(1.0 + others.var + others.noise_var)
             far = ~near & (total > 0.5)
             if far.any():
@@ -539,10 +526,11 @@ class Mixture(OnlineModel):
 
         def moments(later: Mixture, rows: Any, _: Any, **own: Any) -> OutputMoments:
             parts = [part._component_moments(rows, **later._in_mixture(own)) for _, part in later.components]
-            mean = sum(weight * part.mean for (weight, _), part in zip(later.components, parts, strict=True))
-            gaps = [part.mean - mean for part in parts]
-            covs = [part.cov + gap[..., None] * gap[..., None, :] for part, gap in zip(parts, gaps, strict=True)]
-            return OutputMoments(mean, sum(own * cov for own, cov in zip(later.likely_weights, covs, strict=True)))
+            means, covs = (np.array(column) for column in zip(*parts, strict=True))
+            gaps = means - (mean := mixture_mean(later.component_weights, means))
+            return OutputMoments(
+                mean, mixture_mean(later.component_weights, covs + gaps[..., None] * gaps[..., None, :])
+            )
 
         return OutputMoments(*self._asked(moments, rows_ahead, X))
 
@@ -576,7 +564,10 @@ class Mixture(OnlineModel):
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
         """Make the mixture that `export_state` described; it continues to learn exactly as that one would."""
         members: list[Any] = []
-        for k, entry in enumerate(parameters["members"]):
+        entries = parameters["members"]
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            raise ValueError(f"members must be a list of tables, got {str(entries)[:40]!r}")
+        for k, entry in enumerate(entries):
             kind: Any = savable(entry["class"])
             if not issubclass(kind, OnlineModel):
                 raise ValueError(f"a saved member must be a perceptron, a network or a mixture, got a {kind.__name__}")
@@ -595,7 +586,6 @@ class _LearnedRows:
     """Rows that a mixture has learned, with what its members predicted them from."""
 
     mixture: Mixture
-    y: ArrayLike
     rows: tuple[LearnedRows, ...]
     member_scores: list[RowScores]
     weights: RowWeights
@@ -604,11 +594,8 @@ class _LearnedRows:
         """What the components predicted, with the mixture's noise."""
         rule, before = self.mixture._weighting, self.weights.before
         parts = [own.parts(alone and rule.scores_alone) for own in self.rows]
-        weights, likely = before, rule.likely_of(before)
-        if len(parts) < sum(len(own.predictions) for own in parts):  # members are mixtures themselves
-            weights = np.concatenate([one * own.weights for one, own in zip(weights, parts, strict=True)])
-            likely = np.concatenate([one * own.likely for one, own in zip(likely, parts, strict=True)])
-        return Parts(weights, likely, [self._with_noise(one) for own in parts for one in own.predictions])
+        weights = np.concatenate([one * own.weights for one, own in zip(before, parts, strict=True)])
+        return Parts(weights, [self._with_noise(one) for own in parts for one in own.predictions])
 
     def _with_noise(self, prediction: Prediction) -> Prediction:
         scale, noise = self.weights.noise_scale, np.asarray(prediction.noise_var)
@@ -618,23 +605,23 @@ class _LearnedRows:
             noise_var=noise * (scale.reshape(noise.shape) if scale.size == noise.size else scale)
         )
 
+    def densities(self, noise_scale: FloatArray | None) -> FloatArray:
+        """Log density of each target, and how far it was distrusted, ``(2, n)``."""
+        return np.stack(self._mixed(noise_scale)[:2])
+
     def scores(self, alone: bool) -> RowScores:
         """How well the mixture predicted."""
-        return self.mixture._weighting.mixed_scores(self.weights, self.member_scores, self._log_densities())
+        mixed = self._mixed(None)
+        changes = self.mixture._weighting.mixed_changes(self.weights, self.member_scores, mixed.after)
+        return RowScores(mixed.log_densities, mixed.outliers, changes, gains=self.weights.gains)
 
-    def _log_densities(self) -> FloatArray:
-        """Log densities that the members gave each row, ``(k, n)``: with the mixture's noise, where it has one."""
-        if self.weights.noise_scale is None:
-            return np.array([own.log_densities for own in self.member_scores])
-        found = []
-        for member, rows, own in zip(self.mixture.members, self.rows, self.member_scores, strict=True):
-            weights, _, predictions = rows.parts(alone=False)
-            logs = [
-                part._densities_of(self._with_noise(one), self.y, own.log_densities, own.outliers)
-                for (_, part), one in zip(member.components, predictions, strict=True)
-            ]
-            found.append(log_mixture(weights, np.array(logs)))
-        return np.array(found)
+    def _mixed(self, noise_scale: FloatArray | None) -> MixtureScores:
+        scale = self.weights.noise_scale if noise_scale is None else noise_scale
+        if scale is None:  # members predict as they would alone, and were scored so
+            parts = np.array([own[:2] for own in self.member_scores])
+        else:
+            parts = np.array([rows.densities(scale) for rows in self.rows])
+        return mixed_scores(self.weights.before, parts[:, 0], parts[:, 1])
 
 
 def _n_outputs(member: Any) -> int:
@@ -651,21 +638,12 @@ def joined(chunks: Iterable[Prediction]) -> Prediction:
     return Prediction(*(np.concatenate(parts, axis=1) for parts in zip(*chunks, strict=True)))
 
 
-def mixed_prediction(weights: FloatArray, parts: Prediction, likely: FloatArray) -> Prediction:
-    """Moments of the mixture of predictions ``(h, ...)``, with weights ``(h,)``, or ``(h, n)`` of each row.
-
-    Variances have weights of their own, those of the ``likely`` parts: see `onepass.likelihoods.mixtures`.
-    """
-    if parts.mean.ndim < weights.ndim:  # of one row
-        weights, likely = weights[:, 0], likely[:, 0]
-    shape = (*weights.shape, *[1] * (parts.mean.ndim - weights.ndim))
-    weights, likely = weights.reshape(shape), weights_for_variances(likely.reshape(shape))
-    for_means, for_noise = weights_for_means(weights), weights_for_variances(weights)
-    mean, pre_mean = (sum_in_order(for_means * part) for part in (parts.mean, parts.pre_mean))
-    noise_var = sum_in_order(for_noise * parts.noise_var)
-    var = sum_in_order(likely * (parts.var + (parts.mean - mean) ** 2))
-    pre_var = sum_in_order(likely * (parts.pre_var + (parts.pre_mean - pre_mean) ** 2))
-    return Prediction(*(np.asarray(column)[()] for column in (mean, var, pre_mean, pre_var, noise_var)))
+def mixed_prediction(weights: FloatArray, parts: Prediction) -> Prediction:
+    """Moments of the mixture of predictions ``(h, ...)``, with weights ``(h,)``, or ``(h, n)`` of each row."""
+    mean, var = mixture_moments(weights, parts.mean, parts.var)
+    pre_mean, pre_var = mixture_moments(weights, parts.pre_mean, parts.pre_var)
+    columns = (mean, var, pre_mean, pre_var, mixture_mean(weights, parts.noise_var))
+    return Prediction(*(column[()] for column in columns))
 
 
 # For callers that take ``drift="auto"`` as an argument.
@@ -688,6 +666,7 @@ def check_nothing_fades(forgetting: Any) -> None:
 def with_drift(model: Callable[..., _Model], *args: Any, drift: Any = 0.0, **options: Any) -> _Model | Mixture:
     """Make ``model(*args, **options)`` with a rate of drift or, for ``"auto"``, a mixture of several rates."""
     if as_drift(drift) == AUTO:
+        check_nothing_fades(options.get("forgetting", 1.0))
         return Mixture.over_drift(model, *args, **options)
     return model(*args, drift=drift, **options)
 

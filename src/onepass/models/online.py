@@ -6,7 +6,8 @@ of one does; see `onepass.models.mixture` for several.
 
 import copy
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +20,7 @@ from onepass.likelihoods import Likelihood
 from onepass.models.ahead import RowsAhead
 from onepass.models.prediction import Prediction, RowScores
 
-__all__ = ["AUTO", "REFINEMENTS", "Component", "OnlineModel", "as_rate", "set_aside_once"]
+__all__ = ["AUTO", "REFINEMENTS", "Component", "OnlineModel", "as_rate", "set_aside_once", "with_shared_arguments"]
 
 AUTO = "auto"
 """The ``drift`` for which several rates compete."""
@@ -42,6 +43,29 @@ def set_aside_once(trust: Trust, n_far: float) -> Trust:
     return Trust([n_far, *trust.to_array()[1:]])
 
 
+_SHARED_ARGUMENTS = """sample_weight : number or (n,) array, optional
+            Weights above 0: a row of weight 3 counts as three copies of it, and one of weight 0.5 as half a copy, whose
+            likelihood is its square root. Around a linear output that equals dividing the noise by the weight; for
+            other targets a fraction is the power of the Gaussian by which the row multiplies the belief.
+        passes : int
+            1 is online learning: each row is learned with what was known when it came. With more passes these rows are
+            learned again, knowing what came after them; networks take them in a random order, set by the seed.
+        refine : {"auto", "ep", "reuse"}
+            What the later passes do. ``"ep"`` (expectation propagation) removes a row's contribution before learning it
+            again, so each row counts once; this corrects intervals that one pass over few rows leaves too narrow. It
+            needs ``covariance="full"``, and weights and noise that don't drift. ``"reuse"`` counts the rows again,
+            which makes the belief overconfident. The default is ``"ep"`` where that is possible. Neither adds to
+            ``n_seen``, ``n_set_aside`` or ``log_evidence``."""
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def with_shared_arguments(method: _Method) -> _Method:
+    """Describe the arguments that ``learn`` has in every model, where the docstring says ``<shared arguments>``."""
+    if method.__doc__:  # python -OO has none
+        method.__doc__ = method.__doc__.replace("<shared arguments>", _SHARED_ARGUMENTS)
+    return method
+
+
 class OnlineModel(ABC):
     """A model that learns rows as they come and predicts the rows to come."""
 
@@ -50,6 +74,7 @@ class OnlineModel(ABC):
     """Number of rows learned."""
 
     @abstractmethod
+    @with_shared_arguments
     def learn(
         self,
         X: Any,
@@ -65,15 +90,7 @@ class OnlineModel(ABC):
         ----------
         X : (d,) or (n, d) array
         y : number or (n,) array
-        sample_weight : number or (n,) array, optional
-            Weights above 0: a row of weight ``w`` counts as ``w`` copies of it.
-        passes : int
-            1 is online learning: each row is learned with what was known when it came. With more passes these rows are
-            learned again, knowing what came after them.
-        refine : {"auto", "ep", "reuse"}
-            What the later passes do. ``"ep"`` (expectation propagation) removes a row's contribution before learning it
-            again, so each row counts once; it needs a model that `keeps_sites`. ``"reuse"`` counts the rows again,
-            which makes the belief overconfident. The default is ``"ep"`` where that is possible.
+        <shared arguments>
         """
 
     @abstractmethod
@@ -205,11 +222,6 @@ class Component(OnlineModel):
     def components(self) -> list[tuple[float, Any]]:
         """The models that predict as a mixture, each with its weight: this one alone."""
         return [(1.0, self)]
-
-    @property
-    def likely_weights(self) -> FloatArray:
-        """Weights of the `components` for variances, ``(1,)``."""
-        return np.ones(1)
 
     @property
     def drift_(self) -> dict[float | str, float]:

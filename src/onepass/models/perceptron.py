@@ -30,7 +30,7 @@ from onepass._validation import (
     as_whole,
     one_of,
 )
-from onepass.activations import Activation, Moments, as_activation
+from onepass.activations import Activation, Moments, activation_text, as_activation
 from onepass.beliefs.base import PerceptronBelief, Weights
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import Forgetting, reciprocals
@@ -58,10 +58,10 @@ from onepass.files.state import (
     sized,
 )
 from onepass.likelihoods import Likelihood, as_likelihood, encode_likelihood
-from onepass.likelihoods.mixtures import likely_weights
+from onepass.likelihoods.mixtures import mixture_mean
 from onepass.models.ahead import RowsAhead, each_ahead
 from onepass.models.inputs import Inputs, as_inputs
-from onepass.models.online import Component, as_rate, set_aside_once
+from onepass.models.online import Component, as_rate, set_aside_once, with_shared_arguments
 from onepass.models.perceptron_state import PerceptronState, expected_square, start_learning
 from onepass.models.prediction import Parts, Posterior, Prediction, RowScores, one_or_many
 
@@ -215,8 +215,8 @@ class BayesianPerceptron(Component):
 
     def __repr__(self) -> str:
         return (
-            f"BayesianPerceptron({self.n_features}, {self.activation!r}, observation={self.observation!r}, "
-            f"update={self.update!r}, n_seen={self.n_seen})"
+            f"BayesianPerceptron({self.n_features}, {activation_text(self.activation)}, "
+            f"observation={self.observation!r}, update={self.update!r}, n_seen={self.n_seen})"
         )
 
     # The forward pass: Algorithm 1.
@@ -274,6 +274,7 @@ class BayesianPerceptron(Component):
 
     # The backward pass: Algorithm 2, for many rows and for one.
 
+    @with_shared_arguments
     def learn(
         self,
         X: Inputs,
@@ -292,19 +293,7 @@ class BayesianPerceptron(Component):
         ----------
         X : (d,) or (n, d) array
         y : number or (n,) array
-        sample_weight : number or (n,) array, optional
-            Weights above 0: a row of weight 3 counts as three copies of it, and one of weight 0.5 as half a copy, whose
-            likelihood is its square root. Around a linear output that equals dividing the noise by the weight; for
-            other targets a fraction is the power of the Gaussian by which the row multiplies the belief.
-        passes : int
-            1 is online learning: each row is learned with what was known when it came. With more passes these rows are
-            learned again, knowing what came after them.
-        refine : {"auto", "ep", "reuse"}
-            What the later passes do. ``"ep"`` (expectation propagation) removes a row's contribution before learning it
-            again, so each row counts once; this corrects intervals that one pass over few rows leaves too narrow. It
-            needs ``covariance="full"``, and weights and noise that don't drift. ``"reuse"`` counts the rows again,
-            which makes the belief overconfident. The default is ``"ep"`` where that is possible. Neither adds to
-            ``n_seen``, ``n_set_aside`` or ``log_evidence``.
+        <shared arguments>
         X_var : number, (d,) or array of the same shape as X, optional
             Variances of the inputs, if these are themselves uncertain.
         """
@@ -665,12 +654,10 @@ class BayesianPerceptron(Component):
 
     @staticmethod
     def _mixture_cov(weights: FloatArray, members: "list[BayesianPerceptron]") -> FloatArray:
-        """Covariance of the weights under the likely ones of several perceptrons."""
-        likely, means, covs = likely_weights(weights), [one.mean for one in members], [one.cov for one in members]
-        mean = sum(weight * own for weight, own in zip(likely, means, strict=True))
-        square = np.square if covs[0].ndim == 1 else lambda gap: np.outer(gap, gap)
-        parts = zip(likely, means, covs, strict=True)
-        return np.asarray(sum(weight * (cov + square(own - mean)) for weight, own, cov in parts if weight))
+        """Covariance of the weights under several perceptrons."""
+        means, covs = np.array([one.mean for one in members]), np.array([one.cov for one in members])
+        gaps = means - mixture_mean(weights, means)
+        return mixture_mean(weights, covs + (gaps**2 if covs.ndim == 2 else gaps[:, :, None] * gaps[:, None, :]))
 
     # What is made once, for speed.
 
@@ -805,6 +792,10 @@ class _LearnedRows:
     def parts(self, alone: bool) -> Parts:
         """The same, as the only part of a mixture."""
         return Parts.alone(self.prediction, len(self.record))
+
+    def densities(self, noise_scale: FloatArray | None) -> FloatArray:
+        """Log density of each target, and how far it was distrusted, ``(2, n)``."""
+        return self.record[:, 3:5].T
 
     def scores(self, alone: bool) -> RowScores:
         """How well they were predicted."""

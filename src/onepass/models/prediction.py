@@ -95,16 +95,13 @@ class Parts(NamedTuple):
 
     weights: FloatArray
     """Their weights before each row, ``(h, n)``."""
-    likely: FloatArray
-    """The same for variances, without unlikely components."""
     predictions: list[Prediction]
     """One of each component."""
 
     @classmethod
     def alone(cls, prediction: Prediction, n_rows: int) -> Self:
         """Those of a model that is its only component."""
-        weights = np.ones((1, n_rows))
-        return cls(weights, weights, [prediction])
+        return cls(np.ones((1, n_rows)), [prediction])
 
 
 class LearnedRows(Protocol):
@@ -116,6 +113,12 @@ class LearnedRows(Protocol):
 
     def parts(self, alone: bool) -> Parts:
         """What the components predicted."""
+
+    def densities(self, noise_scale: FloatArray | None) -> FloatArray:
+        """Log density of each target, and how far it was distrusted, ``(2, n)``: what the model's ``_scores`` returns.
+
+        With the noise multiplied by the scale of a mixture, ``(n, K)``, where there is one.
+        """
 
     def scores(self, alone: bool) -> RowScores:
         """How well the model predicted."""

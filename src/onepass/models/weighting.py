@@ -19,7 +19,7 @@ from onepass.engine.rows import RowMixture
 from onepass.engine.switching import Switching
 from onepass.engine.vector_matches import SCALE_CLIP
 from onepass.files.state import Arrays, sized
-from onepass.likelihoods.mixtures import likely_weights, sum_in_order
+from onepass.likelihoods.mixtures import sum_in_order
 from onepass.models.prediction import RowScores
 
 __all__ = [
@@ -27,10 +27,11 @@ __all__ = [
     "WEIGHTINGS",
     "CommitteeWeights",
     "FadingWeights",
+    "MixtureScores",
     "RowWeights",
     "SwitchingWeights",
     "Weighting",
-    "log_mixture",
+    "mixed_scores",
     "restore_weighting",
 ]
 
@@ -62,17 +63,28 @@ class RowWeights(NamedTuple):
     """What their noise is multiplied by, ``(n, K)``; None where it stays."""
     after: FloatArray | None = None
     """Their weights given the row, ``(k, n)``; None where these follow from the densities."""
-    log_densities: FloatArray | None = None
-    """Log density of each row in the mixture, ``(n,)``; None where it follows from the members'."""
     gains: FloatArray | None = None
     """What each row adds to the log evidence of the mixture; None where that is its log density."""
 
 
-def log_mixture(weights: FloatArray, log_densities: FloatArray) -> FloatArray:
-    """Log density of a mixture from those of its parts, ``(k, ...)``, with weights ``(k,)`` or ``(k, n)``."""
+class MixtureScores(NamedTuple):
+    """What a mixture makes of the log densities of its parts, ``(...)`` each but for the weights, ``(k, ...)``."""
+
+    log_densities: FloatArray
+    outliers: FloatArray
+    """Probability that the target can't be trusted."""
+    after: FloatArray
+    """Weights of the parts given the target."""
+
+
+def mixed_scores(weights: FloatArray, log_densities: FloatArray, outliers: FloatArray) -> MixtureScores:
+    """Score targets by a mixture, from how its parts score them, ``(k, ...)``, with weights ``(k,)`` or ``(k, n)``."""
     weights = weights.reshape(*weights.shape, *[1] * (log_densities.ndim - weights.ndim))
     with np.errstate(divide="ignore"):  # a part may have lost all weight
-        return np.asarray(logsumexp(log_densities + np.log(weights), axis=0))
+        joint = log_densities + np.log(weights)
+    mixture = logsumexp(joint, axis=0)
+    after = np.exp(joint - mixture)
+    return MixtureScores(np.asarray(mixture), np.minimum(sum_in_order(after * outliers), 1.0), after)
 
 
 class Weighting:
@@ -114,17 +126,9 @@ class Weighting:
         """
         raise NotImplementedError
 
-    def mixed_scores(self, rows: RowWeights, scores: Sequence[RowScores], log_densities: FloatArray) -> RowScores:
-        """The mixture's scores from those of its members and the log densities ``(k, n)`` that they had in it."""
-        mixture = log_mixture(rows.before, log_densities)
-        with np.errstate(divide="ignore"):  # of a member of no weight, whose density may be any number
-            after = np.exp(log_densities - mixture + np.log(rows.before))
-        outliers = (after * [own.outliers for own in scores]).sum(axis=0)
-        return RowScores(mixture, outliers, (after * [own.changes for own in scores]).sum(axis=0))
-
-    def likely_of(self, weights: FloatArray) -> FloatArray:
-        """Weights ``(k, ...)`` for variances: without members that are unlikely, as one of a far too wide prior is."""
-        return likely_weights(weights)
+    def mixed_changes(self, rows: RowWeights, scores: Sequence[RowScores], after: FloatArray) -> FloatArray:
+        """Probability, given each row, of a change, from what members say of it and their weights after the row."""
+        return np.asarray(sum_in_order(after * [own.changes for own in scores]))
 
     def label_noise(self, mean: FloatArray, var: FloatArray, noise_var: FloatArray) -> FloatArray:
         """Variance of labels that more data would not reduce, from the mixture's moments and its members' noise."""
@@ -162,7 +166,14 @@ class Weighting:
         """Raise a ValueError for members, from a file, that the rule can't weigh."""
 
 
-class SwitchingWeights(Weighting):
+class _OnePassWeights(Weighting):
+    """Rules that compare members by what each predicted alone, in one pass."""
+
+    noise_scale = None
+    scores_alone = True
+
+
+class SwitchingWeights(_OnePassWeights):
     """Bayes' rule for hypotheses of drift, any of which may take over before each row: see `HYPOTHESES`.
 
     None ever loses all of its weight, so the mixture follows a stream that changes the pace of its changes. Its
@@ -170,8 +181,6 @@ class SwitchingWeights(Weighting):
     """
 
     rule = "switching"
-    noise_scale = None
-    scores_alone = True
     only_one_pass = "drift='auto' compares rates of drift by what one pass predicted"
 
     def __init__(self, switching: Switching) -> None:
@@ -211,17 +220,14 @@ class SwitchingWeights(Weighting):
         densities = np.array([own.log_densities for own in scores])
         switching = self.switching.copy()
         before, gains = switching.learn(densities if counts is None else counts * densities)
-        mixture = gains if counts is None else log_mixture(before.T, densities)
-        rows = RowWeights(before.T, after=switching.posterior.T, log_densities=mixture, gains=gains)
+        rows = RowWeights(before.T, after=switching.posterior.T, gains=gains)
         return rows, type(self)(switching)
 
-    def mixed_scores(self, rows: RowWeights, scores: Sequence[RowScores], log_densities: FloatArray) -> RowScores:
+    def mixed_changes(self, rows: RowWeights, scores: Sequence[RowScores], after: FloatArray) -> FloatArray:
         """A change is a fast rate, or an alarm of any hypothesis: slow ones raise it without any weight left."""
         assert rows.after is not None
-        assert rows.log_densities is not None
-        outliers = sum_in_order(rows.after * np.array([own.outliers for own in scores]))
-        changes = np.maximum(np.max([own.changes for own in scores], axis=0), rows.after[_FAST].sum(axis=0))
-        return RowScores(rows.log_densities, outliers, changes, gains=rows.gains)
+        alarms = np.max([own.changes for own in scores], axis=0)
+        return np.asarray(np.maximum(alarms, rows.after[_FAST].sum(axis=0)))
 
     def log_evidence(self, evidences: Sequence[float]) -> float:
         """Sum of the log predictive densities of all rows, each before it was learned."""
@@ -253,12 +259,10 @@ class SwitchingWeights(Weighting):
             raise ValueError("each hypothesis must have its own rate of drift")
 
 
-class FadingWeights(Weighting):
+class FadingWeights(_OnePassWeights):
     """Posterior weights from evidence ``(k,)`` that fades with the rows: which prior suits the data best now."""
 
     rule = "fading"
-    noise_scale = None
-    scores_alone = True
     only_one_pass = "prior_scale='auto' compares priors by what one pass predicted"
 
     def __init__(self, evidence: FloatArray) -> None:
@@ -357,7 +361,7 @@ class CommitteeWeights(Weighting):
     def from_arrays(cls, rule: str, arrays: Arrays, n_members: int, n_outputs: int) -> Self:
         """Check and take what `arrays` gave."""
         weights, count = checked_weights(arrays, n_members), float(sized(arrays, "count", (1,))[0])
-        recent = sized(arrays, "recent", (n_members, arrays["recent"].shape[-1]))
+        recent = sized(arrays, "recent", (n_members, min(arrays["recent"].shape[-1], _WINDOW)))
         noise = sized(arrays, "noise", (2, n_outputs))
         if (noise <= 0.0).any() or count <= 0.0:
             raise ValueError("the saved noise of a mixture, and the rows behind its weights, must be above 0")
@@ -415,10 +419,6 @@ class CommitteeWeights(Weighting):
                     weights = softmax(totals[:, i])
         after = type(self)(self.rule, weights, count, recent[:, -_WINDOW:], noise.scale, noise.weight)
         return RowWeights(before, noise_scale), after
-
-    def likely_of(self, weights: FloatArray) -> FloatArray:
-        """All members: of many each may have little weight."""
-        return weights
 
     def label_noise(self, mean: FloatArray, var: FloatArray, noise_var: FloatArray) -> FloatArray:
         """What the variance of the mixture's probability leaves."""

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from onepass import BayesianNetwork
-from onepass.likelihoods.mixtures import likely_weights
 from onepass.models.mixture import with_drift
 from onepass.paper.kalman_network import KalmanNetwork
 
@@ -120,8 +119,8 @@ def test_rates_of_drift_are_mixed() -> None:
     network, X = learned(drift="auto", covariance="kronecker", n_outputs=3)
     weights, parts = zip(*((weight, member.output_moments(X[0])) for weight, member in network.components), strict=True)
     mean = sum(weight * part.mean for weight, part in zip(weights, parts, strict=True))
-    likely = zip(likely_weights(np.array(weights)), parts, strict=True)
-    cov = sum(weight * (part.cov + np.outer(part.mean - mean, part.mean - mean)) for weight, part in likely)
+    pairs = zip(weights, parts, strict=True)
+    cov = sum(weight * (part.cov + np.outer(part.mean - mean, part.mean - mean)) for weight, part in pairs)
     outputs, prediction = network.output_moments(X[0]), network.predict(X[0])
     np.testing.assert_allclose(outputs.mean, mean, rtol=1e-12)
     np.testing.assert_allclose(outputs.mean, prediction.mean, rtol=1e-12)

@@ -136,9 +136,7 @@ class SeparateArms:
         found = [fleet.predict(contexts, numbers, self.n_learned) for fleet in self._fleets]
         if self._weighting is None:
             return as_scores(found[0], len(contexts))
-        weights = self._weighting.weights
-        prediction = mixed_prediction(weights, stacked(found), self._weighting.likely_of(weights))
-        return as_scores(prediction, len(contexts))
+        return as_scores(mixed_prediction(self._weighting.weights, stacked(found)), len(contexts))
 
     def learn(self, contexts: FloatArray, arms: Sequence[Arm], rewards: FloatArray) -> None:
         """Learn each reward by the perceptron of its arm."""

@@ -133,7 +133,7 @@ class _NamedFeatures:
             predictions.append(Prediction(output.mean, output.var, seen.pre_mean, pre_var, noise_var))
         if len(parts) == 1:
             return predictions[0]
-        return mixed_prediction(np.array(weights), stacked(predictions), self._perceptron.likely_weights)
+        return mixed_prediction(np.array(weights), stacked(predictions))
 
     def _distrust(self, x: Mapping[Any, Any], y: float) -> float:
         """Probability that the target of a row is not to be trusted; weights of new features are at their prior."""

@@ -15,8 +15,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_floats, as_nonnegative, as_rows, as_rows_ahead, as_share, as_targets
-from onepass.activations import Activation
+from onepass._validation import (
+    as_count,
+    as_floats,
+    as_nonnegative,
+    as_row_weights,
+    as_rows,
+    as_rows_ahead,
+    as_share,
+    as_targets,
+)
+from onepass.activations import Activation, activation_text
 from onepass.beliefs.full import FullGaussian
 from onepass.engine.fleet import (
     N_REWEIGHED,
@@ -32,6 +41,7 @@ from onepass.engine.outliers import TRUST_WAYS, Trust
 from onepass.engine.rows import RowRule
 from onepass.engine.step import RECORD_SIZE, LearningState, RowRecord
 from onepass.files.state import Arrays, Parameters, as_tally, checked_trusts, sized
+from onepass.likelihoods import Likelihood
 from onepass.models.ahead import RowsAhead
 from onepass.models.fleet.keys import Keys, Slots, as_keys, decode_keys, encode_keys, parts_of, take_keys
 from onepass.models.fleet.population import fit_population, rebased, widened
@@ -104,7 +114,7 @@ class PerceptronFleet:
         bias: bool = True,
         mean: ArrayLike | None = None,
         cov: ArrayLike | None = None,
-        observation: str = "auto",
+        observation: str | Likelihood = "auto",
         noise: float | Literal["learn"] | None = None,
         noise_window: int | None = None,
         update: str = "auto",
@@ -163,7 +173,7 @@ class PerceptronFleet:
             return False
 
     def __repr__(self) -> str:
-        return f"PerceptronFleet({self.n_features}, {self.activation!r}, keys={len(self)})"
+        return f"PerceptronFleet({self.n_features}, {activation_text(self.activation)}, keys={len(self)})"
 
     @property
     def n_set_aside(self) -> int:
@@ -344,7 +354,7 @@ class PerceptronFleet:
 
     # Learning and predicting.
 
-    def learn(self, X: Any, y: ArrayLike, *, keys: Any) -> Self:
+    def learn(self, X: Any, y: ArrayLike, *, keys: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn rows in the order given, each by the perceptron of its key: all of them or, after an error, none.
 
         Parameters
@@ -352,8 +362,10 @@ class PerceptronFleet:
         X : (n, d) array, or one row (d,)
         y : (n,) targets, or one
         keys : (n,) integers or strings, or one
+        sample_weight : number or (n,) array, optional
+            Weights above 0, as for `BayesianPerceptron.learn`: a row of weight ``w`` counts as ``w`` copies of it.
         """
-        self._learn(X, y, keys, recording=False)
+        self._learn(X, y, keys, sample_weight, recording=False)
         return self
 
     def predict(self, X: Any, *, keys: Any, rows_ahead: RowsAhead = 1) -> Prediction:
@@ -412,25 +424,33 @@ class PerceptronFleet:
         found = distrust_fleet(rows, targets, slots, ahead, self._rule, records, self._priors[-1])
         return one_or_many(found, single)
 
-    def predict_then_learn(self, X: Any, y: ArrayLike, *, keys: Any, return_outlier_probability: bool = False) -> Any:
+    def predict_then_learn(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        keys: Any,
+        sample_weight: ArrayLike | None = None,
+        return_outlier_probability: bool = False,
+    ) -> Any:
         """Predict every row just before learning it: test-then-train evaluation, at the speed of learning alone.
 
         Returns the `Prediction` or, with ``return_outlier_probability``, a pair: the prediction, and for each row the
         probability that its target can't be trusted, ``(n,)``.
         """
-        record, single = self._learn(X, y, keys, recording=True)
-        seen = RowRecord.of(record)
-        prediction = self._prediction(seen, single)
-        return (prediction, seen.distrust) if return_outlier_probability else prediction
+        prediction, scores = self.predict_score_learn(X, y, keys=keys, sample_weight=sample_weight)
+        return (prediction, scores.outliers) if return_outlier_probability else prediction
 
-    def predict_score_learn(self, X: Any, y: ArrayLike, *, keys: Any) -> tuple[Prediction, RowScores]:
+    def predict_score_learn(
+        self, X: Any, y: ArrayLike, *, keys: Any, sample_weight: ArrayLike | None = None
+    ) -> tuple[Prediction, RowScores]:
         """Predict every row just before learning it; returns the predictions and how well they scored."""
-        record, single = self._learn(X, y, keys, recording=True)
+        record, single = self._learn(X, y, keys, sample_weight, recording=True)
         return self._prediction(RowRecord.of(record), single), RowScores.of(record)
 
-    def learn_and_score(self, X: Any, y: ArrayLike, *, keys: Any) -> RowScores:
+    def learn_and_score(self, X: Any, y: ArrayLike, *, keys: Any, sample_weight: ArrayLike | None = None) -> RowScores:
         """Learn as `learn` does, and return how well each row was predicted before it was learned."""
-        return RowScores.of(self._learn(X, y, keys, recording=True)[0])
+        return RowScores.of(self._learn(X, y, keys, sample_weight, recording=True)[0])
 
     def drift(self, keys: Any, share: ArrayLike) -> Self:
         """Make keys less certain: a key's covariance ``C`` becomes ``(1 - share) C + share C_0``.
@@ -485,10 +505,13 @@ class PerceptronFleet:
             self._clock, self._n_set_aside = clock, n_set_aside
             raise
 
-    def _learn(self, X: Any, y: ArrayLike, keys: Any, *, recording: bool) -> tuple[FloatArray, bool]:
+    def _learn(
+        self, X: Any, y: ArrayLike, keys: Any, sample_weight: ArrayLike | None, *, recording: bool
+    ) -> tuple[FloatArray, bool]:
         rows, single = as_rows(X, self.n_features)
         targets = as_targets(y, len(rows), single)
         self._likelihood.check(targets)
+        weights = as_row_weights(sample_weight, len(rows))
         slots, new = self._store.assign(as_keys(keys, len(rows)), self._priors[-1])
         order = np.argsort(slots, kind="stable")  # rows of a key together, in their order
         grouped = slots[order]
@@ -498,7 +521,7 @@ class PerceptronFleet:
         learned = -1
         try:
             options = (self._rule, self._template.noise_window, float(self._clock + 1))
-            learned = learn_fleet(rows, targets, slots, order, *options, self._store.records, record)
+            learned = learn_fleet(rows, targets, weights, slots, order, *options, self._store.records, record)
         finally:  # also after Ctrl-C nothing is half learned
             if learned != len(rows):
                 self._store.records[touched] = before

@@ -15,6 +15,7 @@ from onepass.beliefs.full import FullGaussian
 from onepass.engine.outliers import TRUST_WAYS, Trust
 from onepass.engine.step import NOISE, NOISE_WEIGHT, NOISE_WINDOW, LearningState
 from onepass.files.state import Arrays, Parameters, encode_activation
+from onepass.likelihoods import encode_likelihood
 from onepass.models.fleet.records import (
     AT_NOISE,
     AT_NOISE_WEIGHT,
@@ -48,6 +49,14 @@ class Template:
             raise TypeError(
                 f"a fleet takes named activations and PiecewiseLinear only, got {prior.activation!r}; for another "
                 "activation use one BayesianPerceptron per key"
+            ) from None
+        try:
+            encode_likelihood(prior.observation)
+        except TypeError:
+            raise TypeError(
+                f"a fleet takes likelihoods that have a name, as its records are stored with it, got "
+                f"observation={prior.observation!r}; register its class with onepass.likelihoods.register, or use one "
+                "BayesianPerceptron per key"
             ) from None
         return cls(*prior.export_state(), prior.n_features + prior.bias)
 

@@ -108,9 +108,11 @@ class Pass:
     number: int  # how many passes were before
     batch: int  # rows that make one step
     sites: Any  # refine="ep": what each row contributed, which is removed before the row is learned again; else None
-    densities: FloatArray  # (n,)
+    densities: FloatArray  # log densities of the targets, (n,)
+    gains: FloatArray  # what rows add to the log evidence: the log densities of all their copies, (n,)
     trust: FloatArray  # how far each row was distrusted, and the log odds of a jump after it, (2, n)
     record: FloatArray | None = None  # what rows were predicted from, (n, 7, K): see `OutputRecord`
+    outputs: FloatArray | None = None  # what their densities follow from, (n, numbers): see `RowOutputs`
     is_scaled: bool = False  # whether the densities are those with the predictive scale
     weights: FloatArray | None = None  # of the rows, (n,), above 0
 
@@ -122,11 +124,6 @@ class Pass:
     def part(self, start: int, stop: int) -> TrainingPass:
         """Some of the rows, as kernels take them."""
         return TrainingPass(self, self.order[start:stop])
-
-    @property
-    def gains(self) -> FloatArray:
-        """What each row adds to the log evidence: its log density, as often as its weight counts it."""
-        return self.densities if self.weights is None else self.weights * self.densities
 
     def predicts_better_than(self, other: "Pass") -> bool:
         """Whether rows were predicted better than in another pass, by more than three standard errors.
@@ -378,9 +375,11 @@ class Learner:
         self, state: State, work: Pass, i: int, mean: FloatArray, cov: FloatArray, log_density: float
     ) -> None:
         """Record the prediction of a row."""
-        work.densities[i] = log_density
+        work.densities[i], work.gains[i] = log_density, state.noise.row_evidence
         if work.record is not None:
             work.record[i] = self.outputs.records(mean[None], cov[None], state.noise)[0]
+        if work.outputs is not None:
+            work.outputs[i] = self.outputs.kept(mean[None], cov[None], state.noise)[0]
 
     def start_sites(self, state: State, n: int) -> Any:
         """Memory for the contributions of ``n`` rows."""

@@ -28,13 +28,13 @@ from onepass._validation import (
     as_whole,
     one_of,
 )
-from onepass.activations import Activation, Narrowed, as_activation
+from onepass.activations import Activation, Narrowed, activation_text, as_activation
 from onepass.beliefs.choice import Covariance, belief_type, count_numbers, start_belief
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import Forgetting
 from onepass.beliefs.network import NetworkBelief
 from onepass.beliefs.prior import as_scales
-from onepass.engine.vector_matches import OUTPUT_RECORD_SIZE, NoiseState, OutputRecord, widening
+from onepass.engine.vector_matches import OUTPUT_RECORD_SIZE, NoiseState, OutputRecord, RowOutputs, widening
 from onepass.files.state import as_number, as_tally, check_network, decode_trust
 from onepass.layers import (
     ImageShape,
@@ -64,7 +64,7 @@ from onepass.models.network.propagation import (
     parts_of_rows,
     propagate,
 )
-from onepass.models.online import Component, as_rate, set_aside_once
+from onepass.models.online import Component, as_rate, set_aside_once, with_shared_arguments
 from onepass.models.prediction import Parts, Prediction, RowScores
 
 __all__ = ["BayesianNetwork", "OutputMoments"]
@@ -172,7 +172,7 @@ class BayesianNetwork(Component):
     calibrate : bool or "auto"
         Scale the predictive variance to match the errors made so far, each row predicted before it was learned. By
         default this is on if the noise is learned and there is a hidden layer: the network is linearised, so its own
-        variance is somewhat too large or too small, and the errors show by how much.
+        variance is somewhat too large or too small, and the errors show by how much. Only for numbers as targets.
     dtype : {"float64", "float32"}
         Precision of the belief.
     kernel : {"auto", "reference"}
@@ -245,8 +245,7 @@ class BayesianNetwork(Component):
             None if intercept_scale is None else as_positive(intercept_scale, "intercept_scale")
         )
         self.seed: int = as_seed(seed)
-        learned = learns_noise and bool(self.hidden) and self._likelihood.can_calibrate
-        self.calibrate: bool = learned if calibrate == "auto" else bool(calibrate)
+        self.calibrate: bool = self._as_calibrate(calibrate, learns_noise)
         self.dtype: str = one_of(dtype, ("float64", "float32"), "dtype")
         self.kernel: str = one_of(kernel, ("auto", "reference"), "kernel")
         self._likelihood.check_outliers(self.outliers)
@@ -263,12 +262,25 @@ class BayesianNetwork(Component):
         self._state: State = State(belief, progress, start)
 
     def __repr__(self) -> str:
-        activation = self._activation_name or self.activation
+        sizes = f"{self.image_shape or self.n_features}, {self.hidden}, {self.n_outputs}"
         return (
-            f"BayesianNetwork({self.image_shape or self.n_features}, {self.hidden}, {self.n_outputs}, {activation!r}, "
+            f"BayesianNetwork({sizes}, {activation_text(self.activation)}, "
             f"observation={self._likelihood.name or self._likelihood!r}, covariance={self.covariance!r}, "
             f"n_seen={self.n_seen})"
         )
+
+    def _as_calibrate(self, given: Any, learns_noise: bool) -> bool:
+        """Check a user's choice; ``"auto"`` calibrates where the noise is learned and the network is linearised."""
+        if isinstance(given, str) and given == "auto":
+            return learns_noise and bool(self.hidden) and self._likelihood.can_calibrate
+        if not isinstance(given, (bool, np.bool_)):
+            raise TypeError(f"calibrate must be True, False or 'auto', got {given!r}")
+        if given and not self._likelihood.can_calibrate:
+            raise ValueError(
+                "calibrate=True needs numbers as targets: labels and counts have no variance apart from their mean; "
+                f"use calibrate='auto' or False, got observation={self._likelihood.name or self._likelihood!r}"
+            )
+        return bool(given)
 
     # Predicting.
 
@@ -337,6 +349,7 @@ class BayesianNetwork(Component):
 
     # Learning.
 
+    @with_shared_arguments
     def learn(
         self,
         X: ArrayLike,
@@ -356,55 +369,39 @@ class BayesianNetwork(Component):
         y : number, (n,) or (n, K) array
             With several outputs, NaN marks those that were not observed; the others are learned. A row without any
             target still counts as seen, so weights drift and older rows fade.
-        sample_weight : number or (n,) array, optional
-            Weights above 0: a row of weight ``w`` counts as ``w`` copies of it.
-        passes : int
-            1 is online learning. Later passes take the rows in a random order, set by the seed.
-        refine : {"auto", "ep", "reuse"}
-            What the later passes do. ``"ep"`` (expectation propagation) removes a row's previous contribution before
-            learning it again, so every row counts once; it needs ``covariance="full"``, weights that don't drift and
-            ``batch=1``. With ``observation="heteroscedastic"`` a pass is kept only if it predicts the rows, each
-            without its own contribution, significantly better than the best pass before it. ``"reuse"`` counts the data
-            again, which is fast but makes the belief overconfident. The default is ``"ep"`` where that is possible.
+        <shared arguments>
+            With ``observation="heteroscedastic"`` a pass is kept only if it predicts the rows, each without its own
+            contribution, significantly better than the best pass before it.
         batch : int
             Number of rows learned in one step; all of them see the network as it was before the step. With a large
             covariance this learns more rows per second, and somewhat less from each. Not for ``"ep"``, nor for a
             diagonal, Kronecker or low-rank covariance.
         """
-        for _ in self._passes(X, y, sample_weight, passes, refine, batch, records=False):
+        how = {"sample_weight": sample_weight, "passes": passes, "refine": refine, "batch": batch}
+        for _ in self._passes(X, y, records=False, **how):
             pass
         return self
 
-    def learning(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        passes: int = 1,
-        refine: str = "auto",
-        batch: int = 1,
-        records: bool = False,
-    ) -> "Iterator[_LearnedRows]":
+    def learning(self, X: ArrayLike, y: ArrayLike, *, records: bool = False, **how: Any) -> "Iterator[_LearnedRows]":
         """Learn as `learn` does, and yield after each pass what the rows were predicted from just before.
 
         In later passes with ``refine="ep"`` that is the prediction given all other rows. It is meant for weighting
         several networks against each other; only with ``records`` it has the predictions themselves.
         """
         records = records or self._scores_errors
-        for work in self._passes(X, y, sample_weight, passes, refine, batch, records=records):
+        for work in self._passes(X, y, records=records, **how):
             yield _LearnedRows(self, work, self._rows(X)[1])
 
     def _passes(
         self,
         X: ArrayLike,
         y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        passes: int,
-        refine: str,
-        batch: int,
         *,
         records: bool,
+        sample_weight: Any = None,
+        passes: Any = 1,
+        refine: Any = "auto",
+        batch: Any = 1,
     ) -> Iterator[Pass]:
         """Learn pass after pass."""
         rows, targets, _ = self._pairs(X, y)
@@ -420,10 +417,12 @@ class BayesianNetwork(Component):
             if number:
                 order = np.random.default_rng([self.seed, self.n_seen, number]).permutation(len(rows))
                 self._state.noise.restart_calibration()
-            densities, trust = np.empty(len(rows)), np.zeros((2, len(rows)))
+            densities, gains = np.empty((2, len(rows)))
+            trust = np.zeros((2, len(rows)))
             record = np.empty((len(rows), OUTPUT_RECORD_SIZE, self.n_outputs)) if records else None
-            given = (rows, targets, order, number, batch, sites, densities, trust, record, self.outliers > 0.0)
-            work = Pass(*given, weights)
+            outputs = self._outputs.memory_of(len(rows), self._state.noise) if records and self.calibrate else None
+            given = (rows, targets, order, number, batch, sites, densities, gains, trust, record, outputs)
+            work = Pass(*given, self.outliers > 0.0, weights)
             with self._all_or_none(before):
                 self._check_learned(self._learner.run(self._state, work), before, work)
             if number == 0:
@@ -519,13 +518,19 @@ class BayesianNetwork(Component):
 
         def score(ahead: int, own: FloatArray, own_targets: FloatArray) -> Any:
             later = self.ahead(ahead)
-            noise = later._noise_in(noise_scale)
-            moments = later._output_moments(own)
-            means, covs, noise = self._likelihood.calibrated(*moments, noise, noise_scale is None)
-            return self._outputs.score_rows(means, covs, own_targets, noise)
+            kept = self._outputs.kept(*later._output_moments(own), later._state.noise)
+            return self._score(kept, own_targets, noise_scale)
 
         log_densities, outliers = each_ahead(rows_ahead, (rows, targets), score)
         return (float(log_densities[0]), float(outliers[0])) if single else (log_densities, outliers)
+
+    def _score(self, kept: FloatArray, targets: FloatArray, noise_scale: FloatArray | None) -> FloatArray:
+        """Log density of each target, and how far it is distrusted, ``(2, n)``, from the outputs before it is learned.
+
+        Rows to come and rows that were learned are scored here alike, so what is predicted is what is scored.
+        """
+        rows = self._likelihood.calibrated(RowOutputs.of(kept, self._outputs), noise_scale)
+        return np.asarray(self._outputs.score_rows(*rows, targets))
 
     def output_moments(self, X: ArrayLike, *, rows_ahead: RowsAhead = 1) -> OutputMoments:
         """Joint mean and covariance of all outputs, for one row ``(d,)`` or many ``(n, d)``.
@@ -693,7 +698,11 @@ class BayesianNetwork(Component):
 
     @property
     def log_evidence(self) -> float:
-        """Sum of the log predictive densities of all rows learned, each before it was learned for the first time."""
+        """Sum of the log predictive densities of all rows learned, each before it was learned for the first time.
+
+        It ranks priors and features, and so has the densities that rows are learned by: those before calibration. A row
+        of weight ``w`` adds the log density of ``w`` copies. `log_predictive` has the calibrated densities.
+        """
         return self._state.evidence
 
     @property
@@ -719,29 +728,6 @@ class BayesianNetwork(Component):
             parts = OutputRecord.of(record)
             parts.scale[:] *= widening(parts.scale_weight)
         return self._prediction(record, single, alone)
-
-    def _scores_of(self, work: Pass) -> RowScores:
-        """How well rows were predicted, by the densities of what the network alone predicted."""
-        targets = work.targets[:, 0] if self._one_column else work.targets
-        return replace(work, record=None).scores._replace(
-            log_densities=self._densities_of(self._predicted(work, alone=True), targets, work.densities, work.trust[0])
-        )
-
-    def _densities_of(
-        self, prediction: Prediction, y: ArrayLike, log_densities: FloatArray, set_aside: FloatArray
-    ) -> FloatArray:
-        """Log densities ``(n,)`` of targets under what was predicted: of numbers the Gaussian with these moments.
-
-        Of others, and of rows that were ``set_aside``, they are those that the kernel has found.
-        """
-        if not self._likelihood.is_gaussian or self.outliers:
-            return log_densities
-        targets = np.asarray(y, dtype=np.float64)
-        total, error = prediction.var + prediction.noise_var, targets - prediction.mean
-        with np.errstate(over="ignore"):
-            logs = np.where(np.isnan(targets), 0.0, -0.5 * (np.log(2.0 * np.pi * total) + error**2 / total))
-        logs = np.asarray(logs if self._one_column else logs.sum(axis=-1)).reshape(-1)
-        return np.where(set_aside == 1.0, log_densities, logs)
 
     @property
     def _scores_errors(self) -> bool:
@@ -938,6 +924,8 @@ class BayesianNetwork(Component):
     def _arguments_from(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Arguments of the constructor from parameters that JSON held."""
         hidden = tuple(decode_layer(layer) for layer in given["hidden"])
+        if not isinstance(given["prior"], dict):
+            raise ValueError(f"prior must be a table, got {str(given['prior'])[:40]!r}")
         return {**given, "hidden": hidden, "prior": NetworkPrior(**given["prior"])}
 
 
@@ -954,11 +942,18 @@ class _LearnedRows:
         prediction = self.network._predicted(self.work, alone=alone, single=self.single)
         return Parts.alone(prediction, len(self.work.rows))
 
+    def densities(self, noise_scale: FloatArray | None) -> FloatArray:
+        """Log density of each target, and how far it was distrusted, ``(2, n)``; with the noise of a mixture."""
+        if self.work.outputs is None:  # nothing is calibrated: they are those of learning
+            return np.stack([self.work.densities, self.work.trust[0]])
+        return self.network._score(self.work.outputs, self.work.targets, noise_scale)
+
     def scores(self, alone: bool) -> RowScores:
         """How well they were predicted; in a mixture with the errors by which it learns its noise, where it can."""
-        if alone:
-            return self.network._scores_of(self.work)
-        return (self.work if self.network._scores_errors else replace(self.work, record=None)).scores
+        if not alone:
+            return (self.work if self.network._scores_errors else replace(self.work, record=None)).scores
+        log_densities, outliers = self.densities(None)
+        return replace(self.work, record=None).scores._replace(log_densities=log_densities, outliers=outliers)
 
 
 def _check_predicted(rows: FloatArray, *parts: FloatArray) -> None:

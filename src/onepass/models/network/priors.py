@@ -15,12 +15,14 @@ Networks for labels start with pairs of units whose outputs cancel: the derivati
 predictions are equal probabilities, so that no random prediction has to be corrected first.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass._validation import as_share
+from onepass._validation import as_count, as_flag, as_nonnegative, as_positive, as_share
 from onepass.layers.layout import Layout
 from onepass.likelihoods.base import LogNoise
 
@@ -83,7 +85,17 @@ class NetworkPrior:
     """Whether units of the last hidden layer start with a twin whose output weights have the other sign."""
 
     def __post_init__(self) -> None:
-        as_share(self.variance_share, "variance_share")
+        checks: dict[str, Callable[[Any, str], Any]] = {
+            "variance_share": as_share,
+            "noise": as_positive,
+            "most_inputs": as_count,
+            "few_inputs": as_count,
+            "fan_in": as_flag,
+            "paired": as_flag,
+        }
+        for name, value in vars(self).items():
+            check: Callable[[Any, str], Any] = checks.get(name, as_nonnegative)
+            check(value, name)
 
     @property
     def log_noise(self) -> LogNoise:

@@ -51,3 +51,15 @@ def test_a_column_that_is_not_there_is_no_memory_to_write_to() -> None:
         named_row({7: 1.0}, COLUMNS, 3, 1e150, 0.0)
     with pytest.raises(TypeError):
         named_row(Counter("abc"), COLUMNS, 4, 1e150, 0.0)
+
+
+def test_gaps_are_not_numbers_where_they_may_be() -> None:
+    x = {"a": None, 7: math.nan, ("b", 1): 2.0, "new": None, "newer": math.nan, "newest": 2.0}
+    loaded = named_row(x, {"a": 0, ("b", 1): 1, "left out": 2, 7: 3}, 5, 1e150, math.nan)
+    assert loaded is not None
+    assert loaded[0].tolist() == pytest.approx([math.nan, 2.0, math.nan, math.nan, 0.0], nan_ok=True)
+    assert loaded[1:] == (1, 4.0)
+    for wrong in (math.inf, "1.0", [1.0]):
+        assert named_row({"a": wrong}, COLUMNS, 4, 1e150, math.nan) is None
+    with pytest.raises(IndexError, match="no column 2"):
+        named_row({}, COLUMNS, 2, 1e150, math.nan)

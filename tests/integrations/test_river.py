@@ -30,6 +30,8 @@ MODELS = [
     PerceptronClassifier(outliers=0.1),
     PerceptronRegressor(outliers=0.05, covariance="diagonal"),
     PerceptronRegressor(standardize=True),
+    PerceptronRegressor(missing="mean", standardize=True),
+    PerceptronClassifier(missing="mean", drift="auto", fit_intercept=False),
 ]
 
 

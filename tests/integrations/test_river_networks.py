@@ -20,8 +20,14 @@ MODELS = [
     MLPRegressor((4,)),
     MLPRegressor((3,), observation="heteroscedastic", forgetting=0.99, covariance="diagonal"),
 ]
+CHECKED = [
+    kind(**arguments)
+    for kind in (SoftmaxClassifier, MLPClassifier, MLPRegressor)
+    for arguments in kind._unit_test_params()
+]
 STANDARDIZED = [MLPRegressor((4,), standardize=True)]
 DRIFTING = [SoftmaxClassifier(drift="auto"), MLPRegressor((2,), drift="auto")]
+COMMITTEES = [MLPClassifier((3,), members=2, missing="mean"), MLPRegressor((2,), members=2, drift="auto")]
 
 
 @pytest.mark.parametrize(
@@ -30,14 +36,15 @@ DRIFTING = [SoftmaxClassifier(drift="auto"), MLPRegressor((2,), drift="auto")]
         pytest.param(
             model,
             check,
-            id=f"{type(model).__name__}-{check.__name__}",
+            id=f"{type(model).__name__}-{getattr(model, 'members', 1)}-{check.__name__}",
             marks=[pytest.mark.slow] if check.__name__ == "check_bounded_memory_growth" else [],
         )
-        for model in MODELS[::2]  # one of each class, as the checks take long
+        for model in CHECKED
         for check in checks.yield_checks(model)
         if check.__name__ not in model._unit_test_skips()
     ],
 )
+@pytest.mark.filterwarnings("ignore:member . of the mixture predicts")  # rows of River's checks are not scaled
 def test_it_is_a_river_model(model: Any, check: Any) -> None:
     check(model.clone())
 
@@ -131,7 +138,9 @@ def test_true_and_false_are_two_classes_from_the_start() -> None:
 
 
 @pytest.mark.parametrize(
-    "model", [*MODELS, *STANDARDIZED, *DRIFTING], ids=lambda model: f"{type(model).__name__}-{model.covariance}"
+    "model",
+    [*MODELS, *STANDARDIZED, *DRIFTING, *COMMITTEES],
+    ids=lambda model: f"{type(model).__name__}-{model.covariance}",
 )
 def test_files_copies_and_pickles_go_on_bit_for_bit(model: Any, tmp_path: Path) -> None:
     model = taught(model.clone(), SOME[:60])

@@ -330,4 +330,4 @@ class MLPClassifier(_Classifier):
     @classmethod
     def _unit_test_params(cls) -> Iterator[Parameters]:
         yield {"hidden_layer_sizes": (4,)}
-        yield {"hidden_layer_sizes": 3, "members": 2, "missing": "mean"}
+        yield {"hidden_layer_sizes": 3, "members": 2}

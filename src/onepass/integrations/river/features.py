@@ -101,7 +101,8 @@ class Columns:
     def fill_in_order(self, rows: FloatArray, weights: FloatArray | None) -> tuple[FloatArray | None, ColumnMoments]:
         """The same for rows to be learned, by the values before each; and the moments after the last row."""
         assert self.moments is not None
-        filled, variances, after = self.moments.filled_in_order(rows[:, : len(self)], weights)
+        with np.errstate(over="ignore", invalid="ignore"):  # such rows can't be learned, and their model says so
+            filled, variances, after = self.moments.filled_in_order(rows[:, : len(self)], weights)
         return self._filled(rows, filled, variances), after
 
     def _filled(self, rows: FloatArray, filled: FloatArray, variances: FloatArray | None) -> FloatArray | None:

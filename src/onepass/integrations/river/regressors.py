@@ -287,4 +287,4 @@ class MLPRegressor(_Regressor):
     @classmethod
     def _unit_test_params(cls) -> Iterator[Parameters]:
         yield {"hidden_layer_sizes": (4,)}
-        yield {"hidden_layer_sizes": 3, "standardize": True, "members": 2, "missing": "mean"}
+        yield {"hidden_layer_sizes": 3, "members": 2, "standardize": True}

@@ -148,6 +148,8 @@ class NamedModel(base.Estimator):
         rows: FloatArray | None = None
         with self._all_or_none(self._core and self._core.snapshot()):
             for part, targets in self._batches(given, np.ones(len(given)) if weights is None else weights):
+                if not np.size(targets):
+                    continue
                 if rows is None:
                     self._add_features(frame.columns)
                     rows = self._columns.load_frame(frame, self._core.n_features)[0]

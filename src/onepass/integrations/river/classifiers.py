@@ -92,15 +92,15 @@ class _Classifier(NamedModel, base.MiniBatchClassifier):
 
     def _batches(self, given: list[Any], weights: FloatArray) -> Iterator[tuple[Any, Any]]:
         numbers: list[int] = []
+        places: list[int] = []
         for i in np.flatnonzero(weights).tolist():
             if self._place(given[i]) == len(self._classes):
-                if numbers:
-                    yield numbers, np.array([self._place(given[k]) for k in numbers])
-                numbers = []
+                yield numbers, np.array(places)
+                numbers, places = [], []
                 self._add_class(given[i])
             numbers.append(i)
-        if numbers:
-            yield numbers, np.array([self._place(given[k]) for k in numbers])
+            places.append(self._place(given[i]))
+        yield numbers, np.array(places)
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Probabilities of the classes so far."""
@@ -111,23 +111,21 @@ class _Classifier(NamedModel, base.MiniBatchClassifier):
         if self._is_binary:
             p = float(mean)
             return {False: 1.0 - p, True: p}
-        known = mean[:-1].tolist()  # without what is left to classes that have not come yet
-        total = sum(known)
-        if total == 0.0:  # it is sure of none of them
-            return dict.fromkeys(self._classes, 1.0 / len(known))
-        return dict(zip(self._classes, (p / total for p in known), strict=True))
+        return dict(zip(self._classes, self._of_known(mean).tolist(), strict=True))
+
+    def _of_known(self, mean: FloatArray) -> FloatArray:
+        """Probabilities of the classes so far, without what is left to those that have not come yet: ``(..., K)``."""
+        known = mean[..., :-1]
+        total = known.sum(axis=-1, keepdims=True)
+        alike = np.full_like(known, 1.0 / known.shape[-1])  # where it is sure of none of them
+        return np.asarray(np.divide(known, total, out=alike, where=total > 0.0))
 
     def _probabilities(self, frame: Any) -> FloatArray:
-        """Probabilities of the classes so far, ``(n, K)``."""
+        """Probabilities of the classes so far in the rows of a frame, ``(n, K)``."""
         if not (self._classes and len(frame)):
             return np.empty((len(frame), len(self._classes)))
         mean = self._predict_frame(frame).mean
-        if self._is_binary:
-            return np.column_stack([1.0 - mean, mean])
-        known = mean[:, :-1]
-        total = known.sum(axis=1, keepdims=True)
-        alike = np.full_like(known, 1.0 / known.shape[1])  # where it is sure of none of them
-        return np.asarray(np.divide(known, total, out=alike, where=total > 0.0))
+        return np.column_stack([1.0 - mean, mean]) if self._is_binary else self._of_known(mean)
 
     def predict_proba_many(self, X: Any) -> Any:
         """Probabilities of the classes so far, a column each."""
@@ -159,16 +157,13 @@ class _Classifier(NamedModel, base.MiniBatchClassifier):
         labels = parameters["classes"]
         if not isinstance(labels, list) or not all(isinstance(label, (bool, int, float, str)) for label in labels):
             raise ValueError("the saved classes must be numbers or strings")
+        known, core = self._classes, self._core
         self._set_classes(tuple(labels))
-        core, outputs = self._core, self._outputs()
-        if len(self._places) != len(labels) or (core is not None and not labels):
-            raise ValueError("classes and outputs do not match")
-        if core is not None and outputs and outputs != _outputs_of(core):
-            raise ValueError("classes and outputs do not match")
-
-
-def _outputs_of(core: Any) -> Parameters:
-    return {"n_outputs": core.n_outputs, "observation": core.observation.name}
+        match = len(self._places) == len(labels) and (self._is_binary if known else (core is None) == (not labels))
+        if core is not None and not known:
+            match = match and self._outputs() == {"n_outputs": core.n_outputs, "observation": core.observation.name}
+        if not match:
+            raise ValueError("the saved classes and outputs do not match")
 
 
 @dataclass(eq=False, repr=False)
@@ -183,17 +178,12 @@ class PerceptronClassifier(_Classifier):
     ----------
     activation
         `"sigmoid"`, `"probit"` or `"step"`: what turns the weighted sum of the features into the probability of True.
-    prior_scale
-        Standard deviation of a weight before the first row.
     intercept_scale
-        That of the intercept; the default is wide enough for rare labels, None is `prior_scale`.
-    fit_intercept
-        Whether there is an intercept.
-    covariance
-        `"full"` keeps all correlations between weights, `"diagonal"` none, for very many features.
+        Standard deviation of the intercept before the first row; the default is wide enough for rare labels, None is
+        `prior_scale`.
     outliers
         Share of the labels that are wrong, in [0, 0.5). Above 0 it is learned, starting from this value.
-    forgetting, drift, missing
+    prior_scale, fit_intercept, covariance, forgetting, drift, missing
         As for `PerceptronRegressor`.
 
     Examples

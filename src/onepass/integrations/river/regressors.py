@@ -67,30 +67,26 @@ class _Regressor(NamedModel, base.MiniBatchRegressor):
         if not self.standardize:
             self._learn_row(x, target, weight)
             return
-        units, own = self._with_target(target, weight)
-        n_set_aside = self.n_set_aside
-        self._learn_row(x, own, weight)
-        if self.n_set_aside == n_set_aside:
-            self._units = units  # only now: a row that can't be learned leaves nothing behind
+        for own in self._in_units(target, weight):
+            self._learn_row(x, own, weight)
 
     def _batches(self, given: list[Any], weights: FloatArray) -> Iterator[tuple[Any, Any]]:
-        numbers, targets = np.flatnonzero(weights), [as_target(y) for y in given]
-        if len(numbers) and not self.standardize:
-            yield numbers, np.array(targets)[numbers]
+        numbers, targets = np.flatnonzero(weights), np.array([as_target(y) for y in given])
+        if not self.standardize:
+            yield numbers, targets[numbers]
             return
         for i in numbers:
-            units, own = self._with_target(targets[i], weights[i])
-            n_set_aside = self.n_set_aside
-            yield i, own
-            if self.n_set_aside == n_set_aside:
-                self._units = units
+            for own in self._in_units(float(targets[i]), float(weights[i])):
+                yield i, own
 
-    def _with_target(self, target: float, weight: float) -> tuple[Units, float]:
-        """The units after one target more, and the target in these."""
-        units = self._units.with_target(target, weight)
-        # A target that is set aside must not change the units, in which it would not even be far.
+    def _in_units(self, target: float, weight: float) -> Iterator[float]:
+        """The target in its units, which move after it has been learned; not if it fails, nor if it is set aside."""
+        units, before = self._units.with_target(target, weight), self.n_set_aside
+        # What is set aside must not change the units, in which it would not even be far.
         used = self._units if self._units.is_far(target) else units
-        return units, (target - used.centre) / used.scale
+        yield (target - used.centre) / used.scale
+        if self.n_set_aside == before:
+            self._units = units
 
     def predict_one(self, x: Mapping[Any, Any], with_dist: bool = False) -> Any:
         """Expected target; with ``with_dist`` a Gaussian with the mean and variance of a new target."""

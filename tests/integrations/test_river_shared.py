@@ -14,7 +14,7 @@ from river import proba
 from sklearn.base import clone
 
 import onepass
-from onepass import BayesianCommittee, BayesianPerceptron
+from onepass import BayesianCommittee, BayesianPerceptron, _validation
 from onepass.integrations.river.targets import PredictiveGaussian, Units
 from onepass.river import MLPClassifier, MLPRegressor, PerceptronClassifier, PerceptronRegressor, SoftmaxClassifier
 
@@ -263,6 +263,19 @@ def test_a_target_of_weight_three_moves_the_units_as_three_do(centres: bool) -> 
     assert whole[1:] == pytest.approx(parts[1:])
     targets = np.repeat([7.0, 7.0, -2.0, 11.0], [1, 2, 3, 4])
     assert whole.scale == pytest.approx(targets.std(ddof=1) if centres else np.sqrt(np.mean(targets**2)))
+
+
+def test_a_row_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What made the row has found its numbers finite, so no array is searched for others."""
+    models: list[tuple[Any, Any]] = [(PerceptronClassifier(), True), (PerceptronRegressor(standardize=True), 3.0)]
+    for model, y in models:
+        model.learn_one(ROWS[0], y)
+        with monkeypatch.context() as patch:
+            patch.setattr(_validation, "_all_finite", None)
+            for x in ROWS[1:10]:
+                model.learn_one(x, y)
+                model.predict_one(x)
+        assert model.n_seen == 10
 
 
 @ALL

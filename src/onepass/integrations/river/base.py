@@ -6,7 +6,7 @@ What is made for a row that can't be learned is dropped again, so such a row lea
 import copy
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,12 +14,13 @@ from river import base
 from river.utils import dataframe
 
 from onepass._typing import FloatArray
+from onepass.beliefs.choice import Covariance
 from onepass.files.state import Arrays, Parameters, nested, under
 from onepass.integrations.river.cores import Networks, Perceptrons
 from onepass.integrations.river.features import Columns, as_weights
 from onepass.models.prediction import Prediction
 
-__all__ = ["NamedModel"]
+__all__ = ["NamedModel", "NetworkArguments"]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -251,3 +252,24 @@ def _plain(value: Any) -> Any:
 
 def _from_plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
+
+
+@dataclass(eq=False, repr=False)
+class NetworkArguments:
+    """Arguments that models of networks with hidden layers share."""
+
+    hidden_layer_sizes: int | tuple[int, ...] = (20,)
+    activation: str = "relu"
+    _: KW_ONLY
+    covariance: Covariance = "auto"
+    members: int = 1
+    random_state: int | None = 0
+
+    def _networks(self, **options: Any) -> Networks:
+        layers = (self.hidden_layer_sizes, self.members, self.random_state)
+        return Networks(self, *layers, activation=self.activation, **options)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[Parameters]:
+        yield {"hidden_layer_sizes": (4,)}
+        yield {"hidden_layer_sizes": 3, "members": 2}

@@ -12,7 +12,7 @@ from onepass._typing import FloatArray
 from onepass._validation import one_of
 from onepass.beliefs.choice import Covariance
 from onepass.files.state import Parameters
-from onepass.integrations.river.base import NamedModel
+from onepass.integrations.river.base import NamedModel, NetworkArguments
 from onepass.integrations.river.cores import Networks, Perceptrons
 from onepass.integrations.river.features import NO_TARGET, as_weight
 
@@ -267,7 +267,7 @@ class SoftmaxClassifier(_Classifier):
 
 
 @dataclass(eq=False, repr=False)
-class MLPClassifier(_Classifier):
+class MLPClassifier(NetworkArguments, _Classifier):
     """Network of Bayesian perceptrons for any number of classes; there is no learning rate and no optimiser to choose.
 
     The arguments are those of `onepass.BayesianMLPClassifier`. Features should have a scale of about 1: put
@@ -306,18 +306,5 @@ class MLPClassifier(_Classifier):
     0.27
     """
 
-    hidden_layer_sizes: int | tuple[int, ...] = (20,)
-    activation: str = "relu"
-    _: KW_ONLY
-    covariance: Covariance = "auto"
-    members: int = 1
-    random_state: int | None = 0
-
     def _new_family(self) -> Networks:
-        layers = (self.hidden_layer_sizes, self.members, self.random_state)
-        return Networks(self, *layers, activation=self.activation)
-
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[Parameters]:
-        yield {"hidden_layer_sizes": (4,)}
-        yield {"hidden_layer_sizes": 3, "members": 2}
+        return self._networks()

@@ -1,7 +1,7 @@
 """Regressors for River: the perceptron, which is Bayesian linear regression by default, and the network."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,8 @@ from river.utils import dataframe
 from onepass._typing import FloatArray
 from onepass._validation import as_flag, one_of
 from onepass.activations import Exponential, as_activation
-from onepass.beliefs.choice import Covariance
 from onepass.files.state import Parameters
-from onepass.integrations.river.base import NamedModel
+from onepass.integrations.river.base import NamedModel, NetworkArguments
 from onepass.integrations.river.cores import Networks, Perceptrons
 from onepass.integrations.river.features import as_target, as_weight
 from onepass.integrations.river.targets import PredictiveGaussian, Units
@@ -230,7 +229,7 @@ class PerceptronRegressor(_Regressor):
 
 
 @dataclass(eq=False, repr=False)
-class MLPRegressor(_Regressor):
+class MLPRegressor(NetworkArguments, _Regressor):
     """Network of Bayesian perceptrons for numbers or counts; there is no learning rate and no optimiser to choose.
 
     The arguments are those of `onepass.BayesianMLPRegressor`, apart from `standardize`. Features and targets should
@@ -263,13 +262,7 @@ class MLPRegressor(_Regressor):
     0.37
     """
 
-    hidden_layer_sizes: int | tuple[int, ...] = (20,)
-    activation: str = "relu"
-    _: KW_ONLY
-    intercept_scale: float | None = None
-    covariance: Covariance = "auto"
-    members: int = 1
-    random_state: int | None = 0
+    intercept_scale: float | None = field(default=None, kw_only=True)
 
     def _new_family(self) -> Networks:
         kind = self._kind
@@ -277,10 +270,4 @@ class MLPRegressor(_Regressor):
             raise ValueError(
                 f"standardize=True needs observation='gaussian', got {kind.name!r}; pass standardize=False for counts"
             )
-        layers = (self.hidden_layer_sizes, self.members, self.random_state)
-        return Networks(self, *layers, activation=self.activation, observation=kind.name, noise=self.noise)
-
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[Parameters]:
-        yield {"hidden_layer_sizes": (4,)}
-        yield {"hidden_layer_sizes": 3, "members": 2, "standardize": True}
+        return self._networks(observation=kind.name, noise=self.noise)

@@ -18,7 +18,7 @@ from onepass import (
     BayesianPerceptronClassifier,
     BayesianPerceptronRegressor,
 )
-from onepass.estimators.missing import ColumnMoments
+from onepass.models.missing import ColumnMoments
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 4)) * [1.0, 20.0, 0.5, 1.0] + [0.0, 300.0, 0.0, -1.0]

@@ -24,7 +24,7 @@ from onepass.files.checkpoint import _arrays, _checked_header, _checksum, _encod
 from onepass.files.registry import savable_names
 from onepass.layers import Conv2D
 from onepass.models.mixture import with_drift
-from onepass.river import MLPClassifier, PerceptronClassifier, SoftmaxClassifier
+from onepass.river import MLPClassifier, PerceptronClassifier, PerceptronRegressor, SoftmaxClassifier
 from tests.helpers.savable_models import LINES, models, n_learned, predicted
 
 COUPLED = 4.0 * np.eye(6) + 1.0
@@ -520,8 +520,14 @@ def composites() -> list[bytes]:
         onepass.BayesianNetwork((3, 1), (Conv2D(2, 1), 2)).learn(rows, rows[:, 0]),
         onepass.PerceptronFleet(3, outliers=0.05).learn(rows, labels, keys=labels),
     ]
-    river: list[Any] = [PerceptronClassifier(), SoftmaxClassifier(), MLPClassifier((3,)), MLPClassifier((3,))]
-    for model, label in zip(river, (True, "yes", True), strict=False):  # the last has learned nothing
+    river: list[Any] = [
+        PerceptronClassifier(missing="mean"),
+        PerceptronRegressor(standardize=True),
+        SoftmaxClassifier(),
+        MLPClassifier((3,), members=2),
+        MLPClassifier((3,)),
+    ]
+    for model, label in zip(river, (True, 5.0, "yes", True), strict=False):  # the last has learned nothing
         model.learn_one({"a": 1.0, "b": -1.0}, label)
     return [_encoded(type(model).__name__, *model.export_state()) for model in [*estimators, *river]]
 

@@ -30,6 +30,8 @@ MODELS = [
     PerceptronClassifier(outliers=0.1),
     PerceptronRegressor(outliers=0.05, covariance="diagonal"),
     PerceptronRegressor(standardize=True),
+    PerceptronRegressor(missing="mean", standardize=True),
+    PerceptronClassifier(missing="mean", drift="auto", fit_intercept=False),
 ]
 
 
@@ -141,12 +143,13 @@ def test_a_large_covariance_grows_in_the_form_it_is_held_in() -> None:
     y = pd.Series(wide[:, 0] > 0)
     model = PerceptronClassifier()
     model.learn_many(frame, y)
-    assert model._perceptron.export_state()[1].keys() >= {"covariance"}
+    assert model._core.export_state()[1].keys() >= {"covariance"}
     more = frame.rename(columns={name: f"y{name}" for name in frame.columns[:150]})
     model.learn_many(more, y)
     whole = BayesianPerceptron(350, cov=[16.0] + [1.0] * 350).learn(np.hstack([wide, np.zeros((60, 150))]), y)
     whole.learn(np.hstack([np.zeros((60, 150)), wide[:, 150:], wide[:, :150]]), y)
-    np.testing.assert_allclose(list(model.weights.values()), whole.mean[1:], atol=1e-10)
+    names = [*frame.columns, *more.columns[:150]]
+    np.testing.assert_allclose([model.weights[name] for name in names], whole.mean[1:], atol=1e-10)
 
 
 def test_missing_features_count_as_zero_and_strange_ones_widen() -> None:

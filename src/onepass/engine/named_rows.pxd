@@ -1,1 +1,1 @@
-cpdef object named_row(dict x, dict columns, Py_ssize_t n_columns, double largest)
+cpdef object named_row(dict x, dict columns, Py_ssize_t n_columns, double largest, double absent)

@@ -28,10 +28,10 @@ from onepass.engine.outliers import FAR
 from onepass.estimators.batch import Batch, ModelRows, PredictedRows, as_dense, is_sparse
 from onepass.estimators.files import SavableEstimator
 from onepass.estimators.inputs import SCALES
-from onepass.estimators.missing import ColumnMoments
 from onepass.estimators.posterior import joint_belief
 from onepass.estimators.scaling import Scaling, warn_of_scales, zero_for_nan
 from onepass.layers.layout import Layout
+from onepass.models.missing import ColumnMoments
 from onepass.models.mixture import Mixture, as_drift, joined
 from onepass.models.online import AUTO, REFINEMENTS
 from onepass.models.prediction import Prediction, RowScores

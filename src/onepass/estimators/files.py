@@ -13,7 +13,6 @@ from onepass.activations import Activation
 from onepass.estimators.batch import Batch, as_dense, is_sparse
 from onepass.estimators.categories import Categories
 from onepass.estimators.inputs import CheckedInputs
-from onepass.estimators.missing import ColumnMoments
 from onepass.estimators.scaling import Scaling
 from onepass.files.state import (
     Arrays,
@@ -28,6 +27,7 @@ from onepass.files.state import (
     under,
 )
 from onepass.layers import Layer, decode_layer, encode_layer
+from onepass.models.missing import ColumnMoments
 from onepass.models.mixture import Mixture
 
 __all__ = ["SavableEstimator"]

@@ -1,13 +1,14 @@
 """The models as River models: rows are dictionaries, and features may appear and disappear.
 
-`features` maps names to columns; `perceptrons` and `networks` have the models.
+`features` maps names to columns, `cores` makes the perceptrons and networks behind the models, and `base` puts both
+together; `classifiers` and `regressors` have the models.
 """
 
 from onepass._extras import require
 
 require("river", "onepass.river")
 
-from onepass.integrations.river.networks import MLPClassifier, MLPRegressor, SoftmaxClassifier
-from onepass.integrations.river.perceptrons import PerceptronClassifier, PerceptronRegressor
+from onepass.integrations.river.classifiers import MLPClassifier, PerceptronClassifier, SoftmaxClassifier
+from onepass.integrations.river.regressors import MLPRegressor, PerceptronRegressor
 
 __all__ = ["MLPClassifier", "MLPRegressor", "PerceptronClassifier", "PerceptronRegressor", "SoftmaxClassifier"]

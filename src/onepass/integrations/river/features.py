@@ -1,43 +1,39 @@
-"""What River's rows, targets and predictions look like: named features, and the columns that models have for them.
+"""River's rows as the rows of a model: named features, and a column for each.
 
-A value must be a finite number. None, NaN and texts are refused with the name of the feature: what to put in their
-place only the user can know, and River has transformers for it. A feature that a row leaves out counts as zero.
+A value must be a finite number. None, NaN and texts are refused with the name of the feature, and a feature that a row
+leaves out counts as zero. With ``missing="mean"`` None, NaN and features left out are all unknown: each is replaced by
+the mean of its column so far, which is as uncertain as the column varies.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from math import isfinite
+from math import isfinite, nan
 from typing import Any
 
 import numpy as np
-from river import proba
 from river.utils import dataframe
 
 from onepass._typing import FloatArray
+from onepass._validation import one_of
 from onepass.engine.named_rows import named_row
-from onepass.models.prediction import Prediction
+from onepass.files.state import Arrays, nested, under
+from onepass.models.missing import ColumnMoments
 
-__all__ = [
-    "NO_TARGET",
-    "Columns",
-    "as_label",
-    "as_target",
-    "as_weight",
-    "gaussian",
-    "name_from_plain",
-    "plain_name",
-]
+__all__ = ["NO_TARGET", "Columns", "as_target", "as_weight", "as_weights"]
 
 _LARGEST = 1e150  # its square is finite
-_FILL = "leave it out, or fill gaps first (preprocessing.StatImputer, or fillna in a frame)"
+_FILL = "leave it out, fill gaps first (preprocessing.StatImputer, or fillna in a frame), or pass missing='mean'"
 NO_TARGET = "learn a row once its target is known, and leave out rows that have none"
 
 
 class Columns:
-    """The columns of features, in the order in which they came."""
+    """The columns of features, in the order in which they came, and how to fill gaps in them."""
 
-    def __init__(self, names: Iterable[Hashable] = ()) -> None:
+    def __init__(self, missing: str) -> None:
         self._places: dict[Hashable, int] = {}
-        self.add(names)
+        self.moments: ColumnMoments | None = None
+        if one_of(missing, ("error", "mean"), "missing") == "mean":
+            self.moments = ColumnMoments.start(0)
+        self._absent = 0.0 if self.moments is None else nan
 
     def __len__(self) -> int:
         return len(self._places)
@@ -46,62 +42,102 @@ class Columns:
         return iter(self._places)
 
     def add(self, names: Iterable[Hashable]) -> None:
-        """Give names that have none the next columns."""
-        for name in names:
-            self._places.setdefault(name, len(self._places))
+        """Give names that have none the next columns, in an order that does not depend on that of the names."""
+        new = sorted((name for name in names if name not in self._places), key=repr)
+        for name in new:
+            self._places[name] = len(self._places)
+        if self.moments is not None:
+            parts = self.moments.arrays.values()
+            self.moments = ColumnMoments(*(np.concatenate([part, np.zeros(len(new))]) for part in parts))
+
+    @property
+    def state(self) -> tuple[int, ColumnMoments | None]:
+        """What `go_back` needs."""
+        return len(self._places), self.moments
+
+    def go_back(self, state: tuple[int, ColumnMoments | None]) -> None:
+        """Go back to an earlier state: names that came after it lose their columns."""
+        n_names, self.moments = state
+        while len(self._places) > n_names:
+            self._places.popitem()
+
+    # Rows.
 
     def load(self, x: Mapping[Any, Any], n_columns: int) -> tuple[FloatArray, int, float]:
         """A row in ``n_columns`` columns, at least as many as there are names; and what has none.
 
-        Of the latter the number of names, and the sum of their squares.
+        Of the latter the number of names, and the sum of their squares. What is unknown is NaN.
         """
-        loaded = named_row(x if type(x) is dict else dict(x), self._places, n_columns, _LARGEST)
+        loaded = named_row(x if type(x) is dict else dict(x), self._places, n_columns, _LARGEST, self._absent)
         if loaded is None:
-            raise _wrong_value(x)
+            raise self._wrong_value(x)
         return loaded
 
     def load_frame(self, frame: Any, n_columns: int) -> tuple[FloatArray, FloatArray]:
-        """The rows of a frame, ``(n, d)``, and for each the sum of squares of its new features, ``(n,)``."""
-        values = np.asarray(dataframe.to_numpy(frame), dtype=np.float64)
+        """The rows of a frame, ``(n, n_columns)``, and for each the sum of squares of its new features, ``(n,)``."""
+        values = dataframe.to_numpy(frame)
+        wrong = ~np.isfinite(values) if self.moments is None else np.isinf(values)
+        for i, k in np.argwhere(wrong)[:1]:
+            raise ValueError(f"feature {frame.columns[k]!r} must be finite, got {values[i, k]} in row {i}; {_FILL}")
         rows, new_squares = np.zeros((len(values), n_columns)), np.zeros(len(values))
+        rows[:, : len(self)] = self._absent
         for given, name in zip(values.T, frame.columns, strict=True):
             column = self._places.get(name)
             if column is None:
-                new_squares += np.square(np.minimum(np.abs(given), _LARGEST))
+                new_squares += np.square(np.minimum(np.abs(np.nan_to_num(given)), _LARGEST))
             else:
                 rows[:, column] = given
         return rows, new_squares
 
-    @staticmethod
-    def check_frame(frame: Any) -> None:
-        """Raise a ValueError that names the first value that is no finite number."""
-        values = np.asarray(dataframe.to_numpy(frame), dtype=np.float64)
-        for i, k in np.argwhere(~np.isfinite(values))[:1]:
-            raise ValueError(f"feature {frame.columns[k]!r} must be finite, got {values[i, k]} in row {i}; {_FILL}")
+    def fill(self, rows: FloatArray) -> FloatArray | None:
+        """Fill gaps in rows ``(n, n_columns)`` that are to be predicted; returns the variances of all entries, if any.
 
-    def to_plain(self) -> list[Any]:
-        """The names as values that JSON has."""
-        return [plain_name(name) for name in self]
+        All in place. The variances are None where nothing was unknown.
+        """
+        if self.moments is None:
+            return None
+        return self._filled(rows, *self.moments.filled(rows[:, : len(self)]))
 
-    @classmethod
-    def from_plain(cls, given: Any, n_columns: int) -> "Columns":
-        """The columns of names that JSON had, of which there are at most so many."""
-        names = [name_from_plain(name) for name in given]
-        if len(set(names)) != len(names) or len(names) > n_columns:
+    def fill_in_order(self, rows: FloatArray, weights: FloatArray | None) -> tuple[FloatArray | None, ColumnMoments]:
+        """The same for rows to be learned, by the values before each; and the moments after the last row."""
+        assert self.moments is not None
+        with np.errstate(over="ignore", invalid="ignore"):  # such rows can't be learned, and their model says so
+            filled, variances, after = self.moments.filled_in_order(rows[:, : len(self)], weights)
+        return self._filled(rows, filled, variances), after
+
+    def _filled(self, rows: FloatArray, filled: FloatArray, variances: FloatArray | None) -> FloatArray | None:
+        rows[:, : len(self)] = filled
+        if variances is None:
+            return None
+        every = np.zeros_like(rows)
+        every[:, : len(self)] = variances
+        return every
+
+    def _wrong_value(self, x: Mapping[Any, Any]) -> ValueError:
+        """Name the first value of a row that is no finite number, nor a gap that may be there."""
+        for name, value in x.items():
+            try:
+                is_right = isfinite(value) or (self.moments is not None and value != value)
+            except (TypeError, ValueError, OverflowError):
+                is_right = self.moments is not None and value is None
+            if not is_right:
+                return ValueError(f"feature {name!r} must be a finite number, got {value!r}; {_FILL}")
+        raise AssertionError("all values of the row are numbers")
+
+    # Files.
+
+    def export_state(self) -> tuple[list[Any], Arrays]:
+        """The names as values that JSON has, and the moments of the columns."""
+        arrays = {} if self.moments is None else nested("columns", self.moments.arrays)
+        return [_plain_name(name) for name in self], arrays
+
+    def restore(self, names: Any, arrays: Arrays, n_columns: int) -> None:
+        """Take what `export_state` gave, of at most so many columns."""
+        self._places = {_name_from_plain(name): place for place, name in enumerate(names)}
+        if len(self) != len(names) or len(self) > n_columns:
             raise ValueError("the saved feature names and weights do not match")
-        return cls(names)
-
-
-def _wrong_value(x: Mapping[Any, Any]) -> ValueError:
-    """Name the first value of a row that is no finite number."""
-    for name, value in x.items():
-        try:
-            is_number = isfinite(value)
-        except (TypeError, ValueError, OverflowError):
-            is_number = False
-        if not is_number:
-            return ValueError(f"feature {name!r} must be a finite number, got {value!r}; {_FILL}")
-    raise AssertionError("all values of the row are numbers")
+        if self.moments is not None:
+            self.moments = ColumnMoments.from_arrays(under("columns", arrays), len(self))
 
 
 def as_target(y: Any) -> float:
@@ -109,23 +145,10 @@ def as_target(y: Any) -> float:
     try:
         number = float(y)
     except (TypeError, ValueError):
-        number = float("nan")
+        number = nan
     if not isfinite(number):
         raise ValueError(f"y must be a finite number, got {y!r}; {NO_TARGET}")
     return number
-
-
-def as_label(y: Any) -> float:
-    """A label that is True or False, as 1 or 0."""
-    if y is True:
-        return 1.0
-    if y is False:
-        return 0.0
-    if y is None:
-        raise ValueError(f"y must be True or False, got None; {NO_TARGET}")
-    if y not in (False, True):
-        raise ValueError(f"y must be True or False, got {y!r}; for more classes use onepass.river.SoftmaxClassifier")
-    return float(y)
 
 
 def as_weight(w: Any) -> float:
@@ -139,25 +162,29 @@ def as_weight(w: Any) -> float:
     return number
 
 
-def gaussian(seen: Prediction) -> Any:
-    """River's Gaussian with the moments of a new target."""
-    kind: Any = proba.Gaussian
-    return kind._from_state(n=1, m=float(seen.mean), var=float(seen.var + seen.noise_var), ddof=0)
+def as_weights(w: Any, n_rows: int) -> FloatArray | None:
+    """The weights of rows ``(n,)``, from one number for all or a series of them; None where every row counts once."""
+    if not np.ndim(w) and as_weight(w) == 1.0:
+        return None
+    given = [w] * n_rows if not np.ndim(w) else dataframe.into_series(w).to_list()
+    if len(given) != n_rows:
+        raise ValueError(f"w must be a number, or a series of {n_rows}, one per row of X, got {len(given)}")
+    return np.array([as_weight(one) for one in given])
 
 
-def plain_name(name: Any) -> Any:
+def _plain_name(name: Any) -> Any:
     """A feature's name as a value that JSON has: texts and whole numbers as they are, tuples of them as lists."""
     if isinstance(name, tuple):
-        return [plain_name(part) for part in name]
+        return [_plain_name(part) for part in name]
     if isinstance(name, str) or type(name) is int:
         return name
     raise TypeError(f"to be saved, names of features must be strings, integers or tuples of these, got {name!r}")
 
 
-def name_from_plain(given: Any) -> Any:
+def _name_from_plain(given: Any) -> Any:
     """A feature's name from what JSON had for it."""
     if isinstance(given, list):
-        return tuple(name_from_plain(part) for part in given)
+        return tuple(_name_from_plain(part) for part in given)
     if isinstance(given, str) or type(given) is int:
         return given
     raise ValueError(f"names of features must be strings, integers or lists of these, got {str(given)[:40]!r}")

@@ -1,5 +1,7 @@
 """Bandits behind the service: one id is one decision, and what is deleted or has expired is gone."""
 
+import asyncio
+import threading
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,6 +11,7 @@ import pytest
 from onepass.decisions import ContextualBandit
 from onepass.files.checkpoint import to_bytes
 from onepass.service.errors import ProblemError
+from onepass.service.operations import Call
 from onepass.service.wire import ArmRequest, ArmsRequest, DecideRequest, Decision, ExpireRequest, RewardRequest
 from tests.service.running import Running, four_models, outcome, served
 
@@ -147,3 +150,38 @@ def test_arms_may_have_whole_numbers_as_names(tmp_path: Path) -> None:
         assert bandit.weights()["facts"]["arms"] == "9, 12, 15, of which 9 rest"
         running.ask(bandit.arms(ArmsRequest([1.0])))
         assert running.ask(bandit.reward(RewardRequest("a", 1.0, arm=9))).n_seen == 1
+
+
+def test_requests_of_one_transaction_know_of_each_other(tmp_path: Path) -> None:
+    """They are planned before any of them is applied."""
+    asked = [
+        DecideRequest(CONTEXT, id="a", n=2),
+        DecideRequest(CONTEXT, id="a", n=2),  # again
+        DecideRequest(CONTEXT),
+        DecideRequest(CONTEXT),
+    ]
+    with served(tmp_path) as running:
+        begin(running)
+        model, gate = running.model("bandit"), threading.Event()
+
+        async def together() -> list[Any]:
+            held = asyncio.create_task(model._ask(Call(gate.wait)))
+            await asyncio.sleep(0)
+            questions: list[Any] = [model.decide(request) for request in asked]
+            questions += [model.reward(RewardRequest("a", value)) for value in (1.0, 1.0, 0.0)]
+            tasks = [asyncio.create_task(outcome(question)) for question in questions]
+            await asyncio.sleep(0)
+            gate.set()
+            await held
+            return await asyncio.gather(*tasks)
+
+        first, again, one, other, reward, repeated, another = running.ask(together())
+        assert first == again
+        assert (one.id, other.id) == ("1", "2")
+        assert reward == repeated
+        assert (reward.status, reward.version, reward.n_seen, another) == ("learned", 5, 1, 422)
+        assert (model.published.model.n_seen, model.n_pending) == (1, 3)  # one arm of two is rewarded
+        file = running.ask(model.file())
+        assert running.call("bandit", lambda host: host.journal.at(5).champion.content()) == file
+    with served(tmp_path) as running:
+        assert running.ask(running.model("bandit").file()) == file

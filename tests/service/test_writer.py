@@ -75,14 +75,14 @@ def test_requests_at_the_same_time_share_few_transactions_and_are_learned_in_the
 
 
 def test_one_bad_request_does_not_disturb_those_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = Learn.write
+    plan = Learn.plan
 
-    def fails_for_one(operation: Any, desk: Any) -> Any:
+    def fails_for_one(operation: Any, planning: Any) -> Any:
         if operation.id == "row 3":
             raise RuntimeError("a bug")
-        return write(operation, desk)
+        return plan(operation, planning)
 
-    monkeypatch.setattr(Learn, "write", fails_for_one)
+    monkeypatch.setattr(Learn, "plan", fails_for_one)
     with served(tmp_path / "state") as running:
         model = with_model(running)
         answers = gathered(running, [model.learn(row(i)) for i in range(6)])

@@ -107,7 +107,6 @@ class HostedModel:
             queue=settings.queue,
             begin=begin,
         )
-        self._writer.keep_bandit()
         self._next_look = time.monotonic()
         self._is_interrupted = False  # of a replica: whether its learner may have applied a part of what was written
         if not settings.follow:

@@ -24,8 +24,7 @@ from onepass.files.events import Event
 from onepass.service.errors import ProblemError
 from onepass.service.rewards import RewardScores
 from onepass.service.scores import AlarmKind, Scores
-from onepass.service.served import BanditModel, RowModel, RowNumbers, Served, serve
-from onepass.service.served.bandit import CHANGES
+from onepass.service.served import RowModel, RowNumbers, Served, serve
 from onepass.service.served.values import raise_first
 
 __all__ = ["History", "Learner", "Prepared", "cant_be_learned", "read_inputs", "read_label", "table_bytes"]
@@ -115,7 +114,7 @@ class Learner:
             if event.forgotten:  # nobody knows whether anything was learned from it
                 raise _lost(event)
         loud = [pair for pair in events if not _is_quiet(pair[0])]
-        for is_row, run in groupby(loud, lambda pair: self._is_row(pair[0])):
+        for is_row, run in groupby(loud, lambda pair: pair[0].kind in self.champion.rows):
             if is_row:
                 problems |= self._learn_together([_pending_row(event, prepared, history) for event, prepared in run])
             else:
@@ -125,23 +124,23 @@ class Learner:
             self.version = events[-1][0].number
         return problems
 
-    def _is_row(self, event: Event) -> bool:
-        return isinstance(self.champion, RowModel) and event.kind in ("learn", "prediction", "label")
-
     def _happen(self, event: Event, prepared: Prepared | None, history: History) -> dict[int, ProblemError]:
         if event.kind == "rows":
             return self._learn_batch(event, prepared)
-        if isinstance(self.champion, BanditModel) and event.kind in CHANGES:
-            self.champion.replay(event)
-            self.note_change(event)
-        else:
-            getattr(self, f"_apply_{event.kind}")(event, history)
+        if event.kind in self.champion.changes:
+            return self._change(event)
+        getattr(self, f"_apply_{event.kind}")(event, history)
         return {}
 
-    def note_change(self, event: Event) -> None:
-        """Count a change of a bandit, which has happened already."""
+    def _change(self, event: Event) -> dict[int, ProblemError]:
+        """Let a change of a bandit happen, and count it."""
         assert isinstance(self.scores, RewardScores)
         self.scores.note(event)
+        try:
+            self.champion.apply(event)
+        except ValueError as error:
+            return self._refused(self.champion, event, 1, error)
+        return {}
 
     # Rows.
 
@@ -182,7 +181,7 @@ class Learner:
             return self._refused(model, event, len(ready.y), error)
         return {}
 
-    def _refused(self, model: RowModel, event: Event, n_rows: int, error: Exception) -> dict[int, ProblemError]:
+    def _refused(self, model: Served, event: Event, n_rows: int, error: Exception) -> dict[int, ProblemError]:
         """The problem for the sender of rows that can't be learned; none if only the candidate can't learn them."""
         if model is not self.champion:
             return {}

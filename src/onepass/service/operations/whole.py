@@ -7,7 +7,7 @@ from onepass.files.checkpoint import CheckpointError, from_bytes
 from onepass.service.errors import ProblemError
 from onepass.service.journal import own_key
 from onepass.service.learner import History, Learner
-from onepass.service.operations.base import Desk, Operation
+from onepass.service.operations.base import Change, Operation, Plan, Planning
 from onepass.service.served import RowModel, Served, serve
 from onepass.service.served.base import not_for
 from onepass.tables.columns.wording import listed
@@ -37,12 +37,12 @@ class Rollback(Operation):
             )
         self.earlier = history.at(self.version)
 
-    def write(self, desk: Desk) -> dict[str, Any]:
-        """Write where to go, together with the model that was found there: its events may be deleted one day."""
+    def plan(self, planning: Planning) -> Plan:
+        """Say where to go, together with the model that was found there: its events may be deleted one day."""
         assert self.earlier is not None
-        event = desk.write("rollback", own_key("rollback", desk.next_number()), {"to": self.version})
-        desk.become(desk.learner.back_to(self.earlier, event.number))
-        return {"version": event.number, "to": self.version}
+        number = planning.next_number
+        becomes = planning.learner.back_to(self.earlier, number)
+        return Plan({"version": number, "to": self.version}, (_own(planning, "rollback", to=self.version),), becomes)
 
 
 class Shadow(Operation):
@@ -54,18 +54,18 @@ class Shadow(Operation):
     def __init__(self, content: bytes) -> None:
         self.content = content
 
-    def write(self, desk: Desk) -> dict[str, Any]:
-        """Write the candidate."""
-        champion = desk.learner.champion
+    def plan(self, planning: Planning) -> Plan:
+        """Keep the candidate."""
+        champion = planning.learner.champion
         if not isinstance(champion, RowModel):
             raise not_for(champion.kind, "a shadow")
-        if desk.learner.candidate is not None:
+        if planning.learner.candidate is not None:
             raise ProblemError(409, "shadow taken", "this model has a candidate already; promote or delete it first")
         candidate = _served(self.content)
         if isinstance(candidate, RowModel) and (differs := _difference(champion, candidate)):
             raise ProblemError(422, "another shape", f"the candidate must answer the same requests: {differs}")
-        event = desk.write("shadow", own_key("shadow", desk.next_number()), {}, self.content)
-        return {"version": event.number}
+        change = _own(planning, "shadow")._replace(blob=self.content)
+        return Plan({"version": planning.next_number}, (change,))
 
 
 class DropShadow(Operation):
@@ -74,10 +74,10 @@ class DropShadow(Operation):
     alone = True
     undone = "the candidate was not removed"
 
-    def write(self, desk: Desk) -> None:
-        """Write that it ended."""
-        _check_candidate(desk)
-        desk.write("drop", own_key("drop", desk.next_number()), {})
+    def plan(self, planning: Planning) -> Plan:
+        """Let it end."""
+        _check_candidate(planning)
+        return Plan(None, (_own(planning, "drop"),))
 
 
 class Promote(Operation):
@@ -86,11 +86,10 @@ class Promote(Operation):
     alone = True
     undone = "the candidate was not promoted"
 
-    def write(self, desk: Desk) -> dict[str, Any]:
-        """Write that it does."""
-        _check_candidate(desk)
-        event = desk.write("promote", own_key("promote", desk.next_number()), {})
-        return {"version": event.number}
+    def plan(self, planning: Planning) -> Plan:
+        """Put it in the model's place."""
+        _check_candidate(planning)
+        return Plan({"version": planning.next_number}, (_own(planning, "promote"),))
 
 
 class Call(Operation):
@@ -102,9 +101,14 @@ class Call(Operation):
         self.action = action
         self.undone = undone
 
-    def write(self, desk: Desk) -> Any:
+    def plan(self, planning: Planning) -> Plan:
         """Never called: see `onepass.service.writer`."""
         raise AssertionError
+
+
+def _own(planning: Planning, kind: str, **payload: Any) -> Change:
+    """A change of the model as a whole, which no client can name."""
+    return Change(kind, own_key(kind, planning.next_number), payload)
 
 
 def _difference(champion: RowModel, candidate: RowModel) -> str:
@@ -118,8 +122,8 @@ def _difference(champion: RowModel, candidate: RowModel) -> str:
     return ""
 
 
-def _check_candidate(desk: Desk) -> None:
-    if desk.learner.candidate is None:
+def _check_candidate(planning: Planning) -> None:
+    if planning.learner.candidate is None:
         raise ProblemError(409, "no shadow", "this model has no candidate; set one first")
 
 

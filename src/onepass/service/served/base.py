@@ -12,6 +12,7 @@ from onepass._typing import FloatArray
 from onepass.estimators.batch import PredictedRows
 from onepass.evaluation.metrics import ClassPredictions, NumberPredictions, Task
 from onepass.files.checkpoint import to_bytes
+from onepass.files.events import Event
 from onepass.service.errors import ProblemError
 from onepass.service.wire import Inputs, Key, Scalar
 
@@ -56,6 +57,10 @@ class Served(ABC):
     """A model behind the service: what it is, and how it is kept."""
 
     kind: ClassVar[str]
+    changes: ClassVar[frozenset[str]] = frozenset()
+    """Kinds of events that it applies by itself."""
+    rows: ClassVar[frozenset[str]] = frozenset()
+    """Kinds of events that have one row for it to learn, or will have it."""
     model: Any
 
     def __init__(self, model: Any) -> None:
@@ -84,10 +89,15 @@ class Served(ABC):
         """The model as a file."""
         return to_bytes(self.model)
 
+    def apply(self, event: Event) -> None:
+        """Let an event of `changes` happen; a ValueError says why it can't be learned."""
+        raise NotImplementedError
+
 
 class RowModel(Served):
     """A model that predicts rows and learns them with their targets."""
 
+    rows = frozenset({"learn", "prediction", "label"})
     task: Task
     labels: tuple[str, ...] = ()
     expects_outliers: bool

@@ -34,8 +34,6 @@ from onepass.service.operations import (
 )
 from onepass.service.predictor import Predictor, Published
 from onepass.service.rows import Rows
-from onepass.service.served import BanditModel, RowModel
-from onepass.service.served.base import not_for
 from onepass.service.served.values import raise_first
 from onepass.service.settings import ServiceSettings
 from onepass.service.wire import (
@@ -94,7 +92,7 @@ class HostedModel:
         except BaseException:
             self.journal.close()
             raise
-        self.published: Published = Published(0, None)
+        self.published: Published
         self._learner, self._counts = learner, Counts()
         self._publish(learner)
         self._predictor = Predictor(self)
@@ -133,7 +131,7 @@ class HostedModel:
     def counters(self) -> dict[str, float]:
         """Numbers for monitoring, those that there are for a model of this kind."""
         model, found = self.published.model, self._counts.numbers(with_shadow=self._learner.candidate is not None)
-        if isinstance(model, BanditModel):
+        if model.n_pending is not None:
             found["decisions_waiting"] = float(self.n_pending)
         else:
             found |= {"predictions_waiting": float(self.n_pending), "labels_waiting": float(len(self.journal.waiting))}
@@ -159,8 +157,8 @@ class HostedModel:
     @property
     def n_pending(self) -> int:
         """Predictions that wait for a label, or decisions for a reward."""
-        model = self.published.model
-        return model.n_pending if isinstance(model, BanditModel) else len(self.journal.pending)
+        own = self.published.model.n_pending
+        return len(self.journal.pending) if own is None else own
 
     def status(self) -> dict[str, Any]:
         """What there is to know about the model at a glance, and what requests to it must look like."""
@@ -199,8 +197,6 @@ class HostedModel:
     def weights(self) -> dict[str, Any]:
         """What each feature does, with error bars, and what the model is in words."""
         model = self.published.model
-        if not isinstance(model, RowModel):
-            return {"version": self.published.version, "weights": {}, "facts": model.facts()}
         found = {
             label: [{"feature": one.feature, "mean": one.mean, "std": one.std} for one in weights]
             for label, weights in model.weights().items()
@@ -215,8 +211,8 @@ class HostedModel:
     def _list_waiting(self) -> dict[str, Any]:
         journal, model = self.journal, self._writer.learner.champion
         pending: Iterable[tuple[str, float | None]] = journal.pending.items()
-        if isinstance(model, BanditModel):
-            decisions = ((key, journal.find("decision", key)) for key in model.model.pending)
+        if model.n_pending is not None:
+            decisions = ((key, journal.find("decision", key)) for key in model.pending)
             pending = ((key, None if event is None else event.time) for key, event in decisions)
         return {
             "pending": [{"id": key, "since": since} for key, since in islice(pending, _SHOWN)],
@@ -282,9 +278,8 @@ class HostedModel:
 
         def look() -> dict[str, Any]:  # in the writer's thread, where the bandit doesn't change
             learner = self._writer.learner
-            if not isinstance(learner.champion, BanditModel):
-                raise not_for(learner.champion.kind, "arms")
-            return {"arms": learner.champion.beliefs(request.context), "version": learner.version}
+            arms = learner.champion.as_bandit("arms").beliefs(request.context)
+            return {"arms": arms, "version": learner.version}
 
         found: dict[str, Any] = await self._ask(Call(look))
         return found
@@ -343,7 +338,7 @@ class HostedModel:
         """Delete what was kept under an id; the model keeps what it has learned from it."""
 
         def forget() -> int:
-            if isinstance(self._writer.learner.champion, BanditModel):
+            if self._writer.learner.champion.n_pending is not None:
                 self._writer.carry_out_now(Withdraw(id))
             return self.journal.forget(id, self._writer.learner)
 
@@ -402,8 +397,7 @@ class HostedModel:
 
     def _publish(self, learner: Learner) -> None:
         """Called by the writer: what predictions are made with from now on."""
-        model = learner.champion.published() if isinstance(learner.champion, RowModel) else learner.champion
-        self.published, self._learner = Published(learner.version, model), learner
+        self.published, self._learner = Published(learner.version, learner.champion.published()), learner
         self._counts.look(learner)
 
     def _keep_house(self) -> bool:
@@ -415,7 +409,7 @@ class HostedModel:
         if self.journal.expire(now - keep):  # there may be more
             self._next_look = time.monotonic()
         champion = self._writer.learner.champion
-        if isinstance(champion, BanditModel) and champion.n_pending:
+        if champion.n_pending:
             with suppress(ProblemError):  # a full queue, or the end: the next look tries again
                 self._writer.submit(Ticket(Expire(keep, now=now), float("inf"), None))
         self._overdue = self._count_overdue(now + behind - keep) if behind else 0
@@ -426,8 +420,8 @@ class HostedModel:
     def _count_overdue(self, before: float) -> int:
         """How many that wait would have expired if the clock of the system were trusted."""
         champion = self._writer.learner.champion
-        if isinstance(champion, BanditModel):
-            return len(champion.model.pending_until(before))
+        if champion.n_pending is not None:
+            return len(champion.pending_until(before))
         journal = self.journal
         return sum(since < before for waiting in (journal.pending, journal.waiting) for since in waiting.values())
 
@@ -439,9 +433,7 @@ def _resolve(tickets: list[Ticket]) -> None:
 
 
 def _predict_rows(published: Published, rows: Rows, level: float) -> dict[str, Any]:
-    model = published.model
-    if not isinstance(model, RowModel):
-        raise not_for(model.kind, "predictions")
+    model = published.model.as_rows("predictions")
     if not len(rows):
         raise ProblemError(422, "bad value", "there are no rows")
     if rows.records is None:
@@ -453,9 +445,7 @@ def _predict_rows(published: Published, rows: Rows, level: float) -> dict[str, A
 
 
 def _explain(published: Published, request: ExplainRequest) -> Explained:
-    model = published.model
-    if not isinstance(model, RowModel):
-        raise not_for(model.kind, "explaining predictions")
+    model = published.model.as_rows("explaining predictions")
     rows, bad = model.read([request.x], [request.key])
     if bad:
         raise bad[0]

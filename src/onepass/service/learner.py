@@ -22,7 +22,6 @@ from onepass._typing import FloatArray
 from onepass.files.checkpoint import from_bytes
 from onepass.files.events import Event
 from onepass.service.errors import ProblemError
-from onepass.service.rewards import RewardScores
 from onepass.service.scores import AlarmKind, Scores
 from onepass.service.served import RowModel, RowNumbers, Served, serve
 from onepass.service.served.values import raise_first
@@ -92,8 +91,8 @@ class Learner:
         self.version: int = version
         self.origin = origin
         self.candidate: Served | None = None
-        self.scores = _scores_of(champion)
-        self.candidate_scores: Scores | RewardScores | None = None
+        self.scores = champion.scores()
+        self.candidate_scores: Any = None
         self.n_refused: int = 0
         self.refusals: dict[int, str] = {}
 
@@ -134,7 +133,6 @@ class Learner:
 
     def _change(self, event: Event) -> dict[int, ProblemError]:
         """Let a change of a bandit happen, and count it."""
-        assert isinstance(self.scores, RewardScores)
         self.scores.note(event)
         try:
             self.champion.apply(event)
@@ -204,7 +202,7 @@ class Learner:
 
     def _models(self) -> list[tuple[RowModel, Scores]]:
         pairs = ((self.champion, self.scores), (self.candidate, self.candidate_scores))
-        return [(one, scores) for one, scores in pairs if isinstance(one, RowModel) and isinstance(scores, Scores)]
+        return [(one.as_rows("rows with targets"), scores) for one, scores in pairs if one is not None]
 
     # What is done to the model as a whole.
 
@@ -228,7 +226,7 @@ class Learner:
 
     def _apply_shadow(self, event: Event, history: History) -> None:
         self.candidate = serve(from_bytes(event.blob))
-        self.candidate_scores = _scores_of(self.candidate)
+        self.candidate_scores = self.candidate.scores()
 
     def _apply_drop(self, event: Event, history: History) -> None:
         self.candidate = self.candidate_scores = None
@@ -268,9 +266,9 @@ class Learner:
             if "candidate" in archive.namelist():
                 learner.candidate = serve(from_bytes(archive.read("candidate")))
         learner.n_refused, learner.refusals = state["n_refused"], dict(state["refusals"])
-        learner.scores = _scores_of(learner.champion, state["scores"])
+        learner.scores = learner.champion.scores(state["scores"])
         if learner.candidate is not None:
-            learner.candidate_scores = _scores_of(learner.candidate, state["candidate_scores"])
+            learner.candidate_scores = learner.candidate.scores(state["candidate_scores"])
         return learner
 
 
@@ -300,12 +298,6 @@ def table_bytes(table: Any) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_batch(table)
     return bytes(sink.getvalue())
-
-
-def _scores_of(model: Served, state: dict[str, Any] | None = None) -> Scores | RewardScores:
-    if not isinstance(model, RowModel):
-        return RewardScores() if state is None else RewardScores.from_state(state)
-    return Scores(model.task) if state is None else Scores.from_state(model.task, state)
 
 
 def _is_quiet(event: Event) -> bool:

@@ -2,11 +2,11 @@
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from onepass.service.errors import ProblemError
-from onepass.service.served import RowModel
-from onepass.service.served.base import answers, not_for
+from onepass.service.served import Served
+from onepass.service.served.base import answers
 from onepass.service.wire import Prediction, PredictRequest
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class Published(NamedTuple):
     """What predictions are made with; nobody changes it."""
 
     version: int
-    model: Any
+    model: Served
 
 
 class Predictor:
@@ -78,9 +78,7 @@ class Predictor:
 
 
 def _predicted(requests: list[PredictRequest], published: Published) -> list[Prediction | Exception]:
-    model, version = published.model, published.version
-    if not isinstance(model, RowModel):
-        raise not_for(model.kind, "predictions")
+    model, version = published.model.as_rows("predictions"), published.version
     rows, bad = model.read([request.x for request in requests], [request.key for request in requests])
     found: list[Prediction | Exception] = [bad.get(i, _UNANSWERED) for i in range(len(requests))]
     for level in {request.level for request in requests}:

@@ -18,7 +18,6 @@ from onepass.service.errors import ProblemError
 from onepass.service.journal import own_key
 from onepass.service.operations.base import Change, Operation, Plan, Planning, check_kept, digest
 from onepass.service.served import BanditModel
-from onepass.service.served.base import not_for
 from onepass.service.wire import ArmRequest, DecideRequest, Decision, Learned, RewardRequest
 
 __all__ = ["ChangeArm", "Decide", "Expire", "Reward", "Withdraw"]
@@ -222,6 +221,5 @@ def _plan(
 
 
 def _bandit_of(planning: Planning) -> BanditModel:
-    if not isinstance(planning.learner.champion, BanditModel):
-        raise not_for(planning.learner.champion.kind, "deciding")
-    return planning.learner.champion
+    bandit: BanditModel = planning.learner.champion.as_bandit("deciding")
+    return bandit

@@ -15,7 +15,7 @@ from onepass.service.learner import History, Learner, Prepared, read_inputs, rea
 from onepass.service.operations.base import Change, Operation, Plan, Planning, check_free, check_kept, digest, encode
 from onepass.service.rows import Rows
 from onepass.service.served import RowModel, RowNumbers
-from onepass.service.served.base import answers, not_for
+from onepass.service.served.base import answers
 from onepass.service.served.values import raise_first
 from onepass.service.wire import Key, LabelRequest, Learned, LearnRequest, Prediction, PredictRequest
 
@@ -244,13 +244,16 @@ def prepare(operations: Sequence[Operation], learner: Learner, history: History)
             one.look_back(learner, history)
         except ProblemError as problem:
             one.problem = problem
-    model = learner.champion
     by_row = [one for one in operations if isinstance(one, RowOperation)]
     targeted = [one for one in operations if isinstance(one, Learn | Label)]
     batches = [one for one in operations if isinstance(one, LearnRows)]
-    if not isinstance(model, RowModel):
+    if not (by_row or targeted or batches):
+        return
+    try:
+        model = learner.champion.as_rows("rows with targets")
+    except ProblemError as problem:
         for one in (*by_row, *targeted, *batches):
-            one.problem = not_for(model.kind, "rows with targets")
+            one.problem = problem
         return
     if by_row:
         numbers, bad = model.read([one.x for one in by_row], [one.fleet_key for one in by_row])
@@ -277,5 +280,4 @@ def _predict(wanted: list[Predict], model: RowModel) -> None:
 
 
 def _rows_of(planning: Planning) -> RowModel:
-    assert isinstance(planning.learner.champion, RowModel)
-    return planning.learner.champion
+    return planning.learner.champion.as_rows("rows with targets")

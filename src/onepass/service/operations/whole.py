@@ -9,7 +9,6 @@ from onepass.service.journal import own_key
 from onepass.service.learner import History, Learner
 from onepass.service.operations.base import Change, Operation, Plan, Planning
 from onepass.service.served import RowModel, Served, serve
-from onepass.service.served.base import not_for
 from onepass.tables.columns.wording import listed
 
 __all__ = ["Call", "DropShadow", "Promote", "Rollback", "Shadow", "checked_candidate", "checked_content"]
@@ -56,13 +55,10 @@ class Shadow(Operation):
 
     def plan(self, planning: Planning) -> Plan:
         """Keep the candidate."""
-        champion = planning.learner.champion
-        if not isinstance(champion, RowModel):
-            raise not_for(champion.kind, "a shadow")
+        champion = planning.learner.champion.as_rows("a shadow")
         if planning.learner.candidate is not None:
             raise ProblemError(409, "shadow taken", "this model has a candidate already; promote or delete it first")
-        candidate = _served(self.content)
-        if isinstance(candidate, RowModel) and (differs := _difference(champion, candidate)):
+        if differs := _difference(champion, _served(self.content).as_rows("the shadow of another model")):
             raise ProblemError(422, "another shape", f"the candidate must answer the same requests: {differs}")
         change = _own(planning, "shadow")._replace(blob=self.content)
         return Plan({"version": planning.next_number}, (change,))
@@ -135,9 +131,7 @@ def checked_content(content: bytes) -> bytes:
 
 def checked_candidate(content: bytes) -> bytes:
     """A model file that can learn in the shadow of another, or a problem."""
-    candidate = _served(content)
-    if not isinstance(candidate, RowModel):
-        raise not_for(candidate.kind, "the shadow of another model")
+    _served(content).as_rows("the shadow of another model")
     return content
 
 

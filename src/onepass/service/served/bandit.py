@@ -1,12 +1,13 @@
 """A contextual bandit behind the service: it decides, waits for rewards, and learns them."""
 
-from typing import Any
+from typing import Any, Self
 
 from onepass.decisions.bandit import ContextualBandit
 from onepass.decisions.stored import change_of
 from onepass.files.events import Event
 from onepass.likelihoods import named
 from onepass.service.errors import ProblemError
+from onepass.service.rewards import RewardScores
 from onepass.service.served.base import Served
 from onepass.tables.columns.wording import listed
 
@@ -38,9 +39,31 @@ class BanditModel(Served):
         return self.model.n_set_aside
 
     @property
+    def n_decisions(self) -> int:
+        """Decisions made."""
+        return self.model.n_decisions
+
+    @property
     def n_pending(self) -> int:
         """Decisions that wait for a reward."""
         return self.model.n_pending
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """Ids of decisions that wait for a reward."""
+        return self.model.pending
+
+    def pending_until(self, time: float) -> tuple[str, ...]:
+        """Those that have waited since this moment or longer."""
+        return self.model.pending_until(time)
+
+    def scores(self, state: dict[str, Any] | None = None) -> RewardScores:
+        """What came of its choices."""
+        return RewardScores() if state is None else RewardScores.from_state(state)
+
+    def as_bandit(self, what: str) -> Self:
+        """Return itself."""
+        return self
 
     def schema(self) -> dict[str, Any]:
         """The length of a context, the arms, and what rewards are."""

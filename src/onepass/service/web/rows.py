@@ -6,7 +6,6 @@ from typing import Any
 
 from onepass.service.errors import ProblemError
 from onepass.service.rows import Rows
-from onepass.service.served import RowModel
 from onepass.service.web.bodies import Lines
 from onepass.service.web.operations import Call
 from onepass.service.wire import LearnRequest, Prediction, PredictRequest
@@ -87,9 +86,7 @@ async def learn_arrow(call: Call) -> Any:
 
 def _batch(call: Call) -> Rows:
     """The rows of an Arrow batch, whose columns must mean something to the model."""
-    model = call.model.published.model
-    if isinstance(model, RowModel):
-        model.refuse_unknown(call.body.schema.names)
+    call.model.published.model.refuse_unknown(call.body.schema.names)
     return Rows(table=call.body)
 
 

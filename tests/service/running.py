@@ -54,7 +54,7 @@ class Running:
     def call(self, name: str, action: Callable[[HostedModel], Any]) -> Any:
         """What an action gives that is done by the writer of a model."""
         model = self.model(name)
-        return self.ask(model._ask(Call(lambda: action(model))))
+        return self.ask(model.carry_out(Call(lambda: action(model))))
 
     def files(self) -> dict[str, bytes]:
         """All models as files."""

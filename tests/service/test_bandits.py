@@ -11,7 +11,7 @@ import pytest
 from onepass.decisions import ContextualBandit
 from onepass.files.checkpoint import to_bytes
 from onepass.service.errors import ProblemError
-from onepass.service.operations import Call
+from onepass.service.operations import Call, ChangeArm, Decide, Expire
 from onepass.service.wire import ArmRequest, ArmsRequest, DecideRequest, Decision, ExpireRequest, RewardRequest
 from tests.service.running import Running, four_models, outcome, served
 
@@ -24,7 +24,7 @@ def begin(running: Running) -> None:
 
 
 def decide(running: Running, request: DecideRequest) -> Decision:
-    decision: Decision = running.ask(running.model("bandit").decide(request))
+    decision: Decision = running.ask(running.model("bandit").carry_out(Decide(request)))
     return decision
 
 
@@ -115,7 +115,7 @@ def test_arms_come_and_go_and_old_decisions_get_the_reward_that_silence_means(tm
         bandit = running.model("bandit")
 
         def change(arm: str, what: Literal["add", "remove", "pause", "resume"]) -> Any:
-            return running.ask(outcome(bandit.change_arm(ArmRequest(arm, what))))
+            return running.ask(outcome(bandit.carry_out(ChangeArm(ArmRequest(arm, what)))))
 
         assert change("new", "add")["arms"] == ["left", "middle", "right", "new"]
         version = bandit.status()["version"]
@@ -131,7 +131,7 @@ def test_arms_come_and_go_and_old_decisions_get_the_reward_that_silence_means(tm
         with pytest.raises(ProblemError) as refused:
             decide(running, DecideRequest(CONTEXT, n=3))
         assert refused.value.field == "n"
-        assert running.ask(bandit.expire(ExpireRequest(0.0, 0.0)))["expired"] == 20
+        assert running.ask(bandit.carry_out(Expire(ExpireRequest(0.0, 0.0))))["expired"] == 20
         assert (bandit.status()["n_seen"], bandit.n_pending) == (20, 0)
         content = running.ask(bandit.file())
     with served(tmp_path) as running:
@@ -143,10 +143,10 @@ def test_arms_may_have_whole_numbers_as_names(tmp_path: Path) -> None:
         running.ask(running.state.create("prices", to_bytes(ContextualBandit([9, 12], n_features=1))))
         bandit = running.model("prices")
         assert bandit.status()["schema"]["arms"] == [9, 12]
-        decision = running.ask(bandit.decide(DecideRequest([1.0], id="a", arms=[9])))
+        decision = running.ask(bandit.carry_out(Decide(DecideRequest([1.0], id="a", arms=[9]))))
         assert decision.arm == 9
-        running.ask(bandit.change_arm(ArmRequest(15, "add")))
-        running.ask(bandit.change_arm(ArmRequest(9, "pause")))
+        running.ask(bandit.carry_out(ChangeArm(ArmRequest(15, "add"))))
+        running.ask(bandit.carry_out(ChangeArm(ArmRequest(9, "pause"))))
         assert bandit.weights()["facts"]["arms"] == "9, 12, 15, of which 9 rest"
         running.ask(bandit.arms(ArmsRequest([1.0])))
         assert running.ask(bandit.reward(RewardRequest("a", 1.0, arm=9))).n_seen == 1
@@ -165,9 +165,9 @@ def test_requests_of_one_transaction_know_of_each_other(tmp_path: Path) -> None:
         model, gate = running.model("bandit"), threading.Event()
 
         async def together() -> list[Any]:
-            held = asyncio.create_task(model._ask(Call(gate.wait)))
+            held = asyncio.create_task(model.carry_out(Call(gate.wait)))
             await asyncio.sleep(0)
-            questions: list[Any] = [model.decide(request) for request in asked]
+            questions: list[Any] = [model.carry_out(Decide(request)) for request in asked]
             questions += [model.reward(RewardRequest("a", value)) for value in (1.0, 1.0, 0.0)]
             tasks = [asyncio.create_task(outcome(question)) for question in questions]
             await asyncio.sleep(0)

@@ -16,8 +16,6 @@ from onepass.service.journal import Journal
 from onepass.service.learner import Learner
 from onepass.service.operations import (
     Call,
-    ChangeArm,
-    Decide,
     DropShadow,
     Expire,
     Label,
@@ -37,10 +35,7 @@ from onepass.service.rows import Rows
 from onepass.service.served.values import raise_first
 from onepass.service.settings import ServiceSettings
 from onepass.service.wire import (
-    ArmRequest,
     ArmsRequest,
-    DecideRequest,
-    Decision,
     Declared,
     ExpireRequest,
     Explained,
@@ -205,7 +200,7 @@ class HostedModel:
 
     async def waiting(self) -> dict[str, Any]:
         """The oldest predictions, or decisions, that wait for a label, and the oldest labels without prediction."""
-        found: dict[str, Any] = await self._ask(Call(self._list_waiting))
+        found: dict[str, Any] = await self.carry_out(Call(self._list_waiting))
         return found
 
     def _list_waiting(self) -> dict[str, Any]:
@@ -223,7 +218,7 @@ class HostedModel:
 
     async def predict(self, request: PredictRequest) -> Prediction:
         """Predict a row; one with an id is kept until its label comes."""
-        asked = self._predictor.predict(request) if request.id is None else self._ask(Predict(request))
+        asked = self._predictor.predict(request) if request.id is None else self.carry_out(Predict(request))
         found: Prediction = await asked
         self._counts.predicted += 1
         return found
@@ -244,18 +239,18 @@ class HostedModel:
 
     async def learn(self, request: LearnRequest) -> Learned:
         """Learn a row."""
-        found: Learned = await self._ask(Learn(request))
+        found: Learned = await self.carry_out(Learn(request))
         return found
 
     async def learn_rows(self, rows: Rows, id: str | None = None) -> Learned:
         """Learn several rows: all of them or, with a problem, none."""
-        found: Learned = await self._ask(LearnRows(rows, id))
+        found: Learned = await self.carry_out(LearnRows(rows, id))
         return found
 
     async def label(self, request: LabelRequest) -> Learned:
         """Learn the target of an earlier prediction."""
         since = self.journal.pending.get(request.id)
-        found: Learned = await self._ask(Label(request))
+        found: Learned = await self.carry_out(Label(request))
         if since is not None:
             self._counts.label_lag.add(max(time.time() - since, 0.0))
         return found
@@ -268,11 +263,6 @@ class HostedModel:
                 raise one
         return found  # type: ignore[return-value]
 
-    async def decide(self, request: DecideRequest) -> Decision:
-        """Let a bandit choose."""
-        found: Decision = await self._ask(Decide(request))
-        return found
-
     async def arms(self, request: ArmsRequest) -> dict[str, Any]:
         """What a bandit expects of each arm in a context; decides nothing."""
 
@@ -281,23 +271,13 @@ class HostedModel:
             arms = learner.champion.as_bandit("arms").beliefs(request.context)
             return {"arms": arms, "version": learner.version}
 
-        found: dict[str, Any] = await self._ask(Call(look))
-        return found
-
-    async def change_arm(self, request: ArmRequest) -> dict[str, Any]:
-        """Add, remove, pause or resume an arm of a bandit."""
-        found: dict[str, Any] = await self._ask(ChangeArm(request))
-        return found
-
-    async def expire(self, request: ExpireRequest) -> dict[str, Any]:
-        """Have a bandit stop waiting for the rewards of old decisions."""
-        found: dict[str, Any] = await self._ask(Expire(request.after, request.default))
+        found: dict[str, Any] = await self.carry_out(Call(look))
         return found
 
     async def reward(self, request: RewardRequest) -> Learned:
         """Tell a bandit what came of a decision."""
         reward = Reward(request)
-        found: Learned = await self._ask(reward)
+        found: Learned = await self.carry_out(reward)
         if reward.lag is not None:
             self._counts.label_lag.add(reward.lag)
         return found
@@ -311,27 +291,27 @@ class HostedModel:
             self.journal.save(self._writer.learner, pinned=True)
             return {"version": self._writer.learner.version}
 
-        found: dict[str, Any] = await self._ask(Call(save, "no snapshot was saved"))
+        found: dict[str, Any] = await self.carry_out(Call(save, "no snapshot was saved"))
         return found
 
     async def rollback(self, request: RollbackRequest) -> dict[str, Any]:
         """Go back to an earlier version."""
-        found: dict[str, Any] = await self._ask(Rollback(request.version))
+        found: dict[str, Any] = await self.carry_out(Rollback(request.version))
         return found
 
     async def set_shadow(self, content: bytes | Declared) -> dict[str, Any]:
         """Let a candidate, a model file or a description, learn the same stream."""
         sound = await asyncio.to_thread(lambda: checked_candidate(model_content(content)))  # an event is for good
-        found: dict[str, Any] = await self._ask(Shadow(sound))
+        found: dict[str, Any] = await self.carry_out(Shadow(sound))
         return found
 
     async def drop_shadow(self) -> None:
         """End the shadow of a candidate."""
-        await self._ask(DropShadow())
+        await self.carry_out(DropShadow())
 
     async def promote(self) -> dict[str, Any]:
         """Let the candidate answer from now on."""
-        found: dict[str, Any] = await self._ask(Promote())
+        found: dict[str, Any] = await self.carry_out(Promote())
         return found
 
     async def forget(self, id: str) -> int:
@@ -342,17 +322,17 @@ class HostedModel:
                 self._writer.carry_out_now(Withdraw(id))
             return self.journal.forget(id, self._writer.learner)
 
-        found: int = await self._ask(Call(forget, "nothing was deleted"))
+        found: int = await self.carry_out(Call(forget, "nothing was deleted"))
         return found
 
     async def file(self) -> bytes:
         """The model as `onepass.save` writes it."""
-        found: bytes = await self._ask(Call(lambda: self._writer.learner.champion.content()))
+        found: bytes = await self.carry_out(Call(lambda: self._writer.learner.champion.content()))
         return found
 
     async def delete(self) -> None:
         """Delete the model and all its events."""
-        await self._ask(Call(self._writer.delete, "the model was not deleted"))
+        await self.carry_out(Call(self._writer.delete, "the model was not deleted"))
         await self.stop()
 
     async def stop(self) -> None:
@@ -379,7 +359,8 @@ class HostedModel:
 
     # Between the threads.
 
-    async def _ask(self, operation: Operation) -> Any:
+    async def carry_out(self, operation: Operation) -> Any:
+        """Have the writer carry out an operation, and return its answer."""
         if self._settings.follow:
             raise ProblemError(409, "a replica", "this service only predicts; send this to the service that learns")
         future: asyncio.Future[Any] = self._loop.create_future()
@@ -411,7 +392,7 @@ class HostedModel:
         champion = self._writer.learner.champion
         if champion.n_pending:
             with suppress(ProblemError):  # a full queue, or the end: the next look tries again
-                self._writer.submit(Ticket(Expire(keep, now=now), float("inf"), None))
+                self._writer.submit(Ticket(Expire(ExpireRequest(keep), now), float("inf"), None))
         self._overdue = self._count_overdue(now + behind - keep) if behind else 0
         if self._settings.keep_events is not None:
             self.journal.prune(self._writer.learner, now - self._settings.keep_events)

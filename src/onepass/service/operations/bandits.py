@@ -18,9 +18,9 @@ from onepass.service.errors import ProblemError
 from onepass.service.journal import own_key
 from onepass.service.operations.base import Change, Operation, Plan, Planning, check_kept, digest
 from onepass.service.served import BanditModel
-from onepass.service.wire import ArmRequest, DecideRequest, Decision, Learned, RewardRequest
+from onepass.service.wire import ArmRequest, DecideRequest, Decision, ExpireRequest, Learned, RewardRequest
 
-__all__ = ["ChangeArm", "Decide", "Expire", "Reward", "Withdraw"]
+__all__ = ["ChangeArm", "Decide", "Expire", "Reward", "Withdraw", "as_plan", "bandit_of"]
 
 
 class Decide(Operation):
@@ -34,7 +34,7 @@ class Decide(Operation):
 
     def key(self, planning: Planning) -> str | None:
         """The id that the client has given."""
-        _bandit_of(planning)
+        bandit_of(planning)
         return self.asked.id
 
     @property
@@ -50,7 +50,7 @@ class Decide(Operation):
 
     def plan(self, planning: Planning) -> Plan:
         """Choose."""
-        bandit, asked = _bandit_of(planning), self.asked
+        bandit, asked = bandit_of(planning), self.asked
         bandit.check_context(asked.context)
         id = asked.id or self._free_id(planning, bandit)
         try:
@@ -60,7 +60,7 @@ class Decide(Operation):
         except (ValueError, KeyError, TypeError) as error:
             raise ProblemError(422, "bad value", str(error), field=self._field(bandit)) from None
         answer = Decision(choice.id, choice.arm, list(choice.arms), choice.propensity, planning.next_number)
-        return _plan(planning, answer, changes)
+        return as_plan(planning, answer, changes)
 
     def _free_id(self, planning: Planning, bandit: BanditModel) -> str | None:
         """None: the bandit counts its decisions; or another id, where a rollback has undone one of that number."""
@@ -105,7 +105,7 @@ class Reward(Operation):
 
     def _decision(self, planning: Planning) -> tuple[Event, Any]:
         """The decision that the reward is for, and the arm, by default the first that was chosen."""
-        _bandit_of(planning)
+        bandit_of(planning)
         decision = planning.find("decision", self.asked.id)
         if decision is None:
             words = f"there is no decision with the id {self.asked.id!r}"
@@ -121,7 +121,7 @@ class Reward(Operation):
 
     def plan(self, planning: Planning) -> Plan:
         """Learn the reward."""
-        (decision, arm), bandit, asked = self._made, _bandit_of(planning), self.asked
+        (decision, arm), bandit, asked = self._made, bandit_of(planning), self.asked
         more = int(arm in bandit.model.arms)
         answer = Learned(asked.id, "learned", planning.next_number, planning.n_seen(more))
         try:
@@ -135,7 +135,7 @@ class Reward(Operation):
             raise ProblemError(422, "bad value", str(error), field="reward") from None
         self.lag = max(time.time() - decision.time, 0.0)
         kept = {"request": self.request, "answer": to_builtins(answer)}
-        return _plan(planning, answer, changes, key=self._key, n_rows=more, kept=kept)
+        return as_plan(planning, answer, changes, key=self._key, n_rows=more, kept=kept)
 
 
 class _Rare(Operation):
@@ -154,22 +154,23 @@ class Withdraw(_Rare):
 
     def plan(self, planning: Planning) -> Plan:
         """Expect no reward."""
-        return _plan(planning, *_bandit_of(planning).model.plan_withdrawal(self.id))
+        return as_plan(planning, *bandit_of(planning).model.plan_withdrawal(self.id))
 
 
 class Expire(_Rare):
     """Have a bandit stop waiting for the rewards of decisions that are older than so many seconds, now or at a time."""
 
-    def __init__(self, after: float, default: float | None = None, now: float | None = None) -> None:
-        self.after, self.default, self.now = after, default, now
+    def __init__(self, request: ExpireRequest, now: float | None = None) -> None:
+        self.asked, self.now = request, now
 
     def plan(self, planning: Planning) -> Plan:
         """Find them, and learn a reward for them if there is one by default."""
         try:
-            expired, changes = _bandit_of(planning).model.plan_expiry(self.after, self.default, now=self.now)
+            bandit, asked = bandit_of(planning).model, self.asked
+            expired, changes = bandit.plan_expiry(asked.after, asked.default, now=self.now)
         except ValueError as error:
             raise ProblemError(422, "bad value", str(error), field="default") from None
-        return _plan(planning, {"expired": expired, "version": planning.next_number - 1 + len(changes)}, changes)
+        return as_plan(planning, {"expired": expired, "version": planning.next_number - 1 + len(changes)}, changes)
 
 
 class ChangeArm(_Rare):
@@ -182,7 +183,7 @@ class ChangeArm(_Rare):
 
     def plan(self, planning: Planning) -> Plan:
         """Say which arms there are then."""
-        model, asked = _bandit_of(planning).model, self.asked
+        model, asked = bandit_of(planning).model, self.asked
         changes: list[BanditChange] = []
         try:
             # The same arm again changes nothing.
@@ -198,10 +199,10 @@ class ChangeArm(_Rare):
         paused = paused | {asked.arm} if asked.change == "pause" else paused - {asked.arm}
         version = planning.next_number - 1 + len(changes)
         answer = {"arms": arms, "paused": [arm for arm in arms if arm in paused], "version": version}
-        return _plan(planning, answer, changes)
+        return as_plan(planning, answer, changes)
 
 
-def _plan(
+def as_plan(
     planning: Planning,
     answer: Any,
     changes: Iterable[BanditChange],
@@ -212,14 +213,15 @@ def _plan(
 ) -> Plan:
     """Changes of a bandit as those of the service; what is planned next knows of them."""
     found = []
-    for change in changes:
+    for number, change in enumerate(changes, planning.next_number):
         planning.planned.add(change)
         data, blob = data_of(change)
-        own = key or change.key or own_key(change.kind, planning.next_number)
+        own = key or change.key or own_key(change.kind, number)
         found.append(Change(change.kind, own, {**data, **kept}, blob, n_rows))
     return Plan(answer, tuple(found))
 
 
-def _bandit_of(planning: Planning) -> BanditModel:
+def bandit_of(planning: Planning) -> BanditModel:
+    """The bandit that a request is for, or a problem if the model is none."""
     bandit: BanditModel = planning.learner.champion.as_bandit("deciding")
     return bandit

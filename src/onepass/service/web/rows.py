@@ -12,7 +12,6 @@ from onepass.service.wire import LearnRequest, Prediction, PredictRequest
 
 __all__ = [
     "arms",
-    "decide",
     "explain",
     "label",
     "label_lines",
@@ -107,24 +106,9 @@ async def label_lines(call: Call) -> list[Any]:
     return _answers(call.body, await call.model.label_many(call.body))
 
 
-async def decide(call: Call) -> Any:
-    """A bandit's choice."""
-    return await call.model.decide(call.body)
-
-
 async def arms(call: Call) -> Any:
     """What is expected of each arm."""
     return await call.model.arms(call.body)
-
-
-async def change_arm(call: Call) -> Any:
-    """Which arms there are then."""
-    return await call.model.change_arm(call.body)
-
-
-async def expire(call: Call) -> Any:
-    """How many decisions no reward is expected for any more."""
-    return await call.model.expire(call.body)
 
 
 async def reward(call: Call) -> Any:

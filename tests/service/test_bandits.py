@@ -11,7 +11,7 @@ import pytest
 from onepass.decisions import ContextualBandit
 from onepass.files.checkpoint import to_bytes
 from onepass.service.errors import ProblemError
-from onepass.service.operations import Call, ChangeArm, Decide, Expire
+from onepass.service.operations import ChangeArm, Decide, Expire, WriterCall
 from onepass.service.wire import ArmRequest, ArmsRequest, DecideRequest, Decision, ExpireRequest, RewardRequest
 from tests.service.running import Running, four_models, outcome, served
 
@@ -165,7 +165,7 @@ def test_requests_of_one_transaction_know_of_each_other(tmp_path: Path) -> None:
         model, gate = running.model("bandit"), threading.Event()
 
         async def together() -> list[Any]:
-            held = asyncio.create_task(model.carry_out(Call(gate.wait)))
+            held = asyncio.create_task(model.carry_out(WriterCall(gate.wait)))
             await asyncio.sleep(0)
             questions: list[Any] = [model.carry_out(Decide(request)) for request in asked]
             questions += [model.reward(RewardRequest("a", value)) for value in (1.0, 1.0, 0.0)]

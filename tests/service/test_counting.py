@@ -10,7 +10,6 @@ import pytest
 from onepass.files.checkpoint import from_bytes
 from onepass.service.host import HostedModel
 from onepass.service.operations import Decide
-from onepass.service.rows import Rows
 from onepass.service.wire import (
     DecideRequest,
     LabelRequest,
@@ -18,6 +17,7 @@ from onepass.service.wire import (
     PredictRequest,
     RewardRequest,
     RollbackRequest,
+    Rows,
 )
 from tests.service.running import Running, four_models, outcome, regressor, served
 

@@ -11,8 +11,7 @@ import pytest
 from onepass.service import export
 from onepass.service.export import export_events
 from onepass.service.operations import Decide
-from onepass.service.rows import Rows
-from onepass.service.wire import DecideRequest, LabelRequest, LearnRequest, PredictRequest, RewardRequest
+from onepass.service.wire import DecideRequest, LabelRequest, LearnRequest, PredictRequest, RewardRequest, Rows
 from tests.service.running import four_models, served
 
 X: dict[str, Any] = {"a": 1.0, "b": -0.5}

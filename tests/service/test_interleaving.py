@@ -24,7 +24,6 @@ from onepass.service.errors import ProblemError
 from onepass.service.host import HostedModel
 from onepass.service.journal import Journal
 from onepass.service.operations import ChangeArm, Decide, Expire
-from onepass.service.rows import Rows
 from onepass.service.settings import ServiceSettings
 from onepass.service.state import EVENTS
 from onepass.service.wire import (
@@ -36,6 +35,7 @@ from onepass.service.wire import (
     PredictRequest,
     RewardRequest,
     RollbackRequest,
+    Rows,
 )
 from onepass.service.writer import Writer
 from tests.service.running import Running, four_models, outcome, regressor

@@ -10,7 +10,7 @@ import pytest
 
 from onepass.files.events import EventStoreError
 from onepass.service.errors import ProblemError
-from onepass.service.operations import Call, Decide
+from onepass.service.operations import Decide, WriterCall
 from onepass.service.wire import (
     DecideRequest,
     LabelRequest,
@@ -55,7 +55,7 @@ def at_the_same_moment(running: Running, *questions: Any) -> list[Any]:
     gate = threading.Event()
 
     async def ask() -> list[Any]:
-        held = asyncio.create_task(running.model("m").carry_out(Call(gate.wait)))
+        held = asyncio.create_task(running.model("m").carry_out(WriterCall(gate.wait)))
         await asyncio.sleep(0)
         tasks = [asyncio.create_task(outcome(question)) for question in questions]
         await asyncio.sleep(0)
@@ -95,7 +95,7 @@ def test_events_pruned_right_behind_a_rollback_leave_a_model_that_loads(tmp_path
         def prune() -> int:
             return int(model.journal.prune(model._writer.learner, float("inf")))
 
-        found = at_the_same_moment(running, model.rollback(RollbackRequest(4)), model.carry_out(Call(prune)))
+        found = at_the_same_moment(running, model.rollback(RollbackRequest(4)), model.carry_out(WriterCall(prune)))
         assert found == [{"version": 7, "to": 4}, 7]
         after = running.files()
     with served(tmp_path) as running:

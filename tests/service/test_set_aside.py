@@ -12,7 +12,6 @@ import pytest
 from onepass import BayesianMLPRegressor, BayesianPerceptron, BayesianPerceptronRegressor, PerceptronFleet
 from onepass.files.checkpoint import to_bytes
 from onepass.service.operations import Decide
-from onepass.service.rows import Rows
 from onepass.service.served.bandit import BanditModel
 from onepass.service.wire import (
     DecideRequest,
@@ -22,6 +21,7 @@ from onepass.service.wire import (
     PredictRequest,
     RewardRequest,
     RollbackRequest,
+    Rows,
 )
 from tests.service.running import Running, crashed_copy, served
 

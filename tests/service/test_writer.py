@@ -14,7 +14,7 @@ from onepass.service.checking import replayed
 from onepass.service.errors import ProblemError
 from onepass.service.host import HostedModel
 from onepass.service.learner import Learner
-from onepass.service.operations import Call, Decide, Learn, Rollback
+from onepass.service.operations import Decide, Learn, Rollback, WriterCall
 from onepass.service.settings import ServiceSettings
 from onepass.service.state import ServiceState, open_store
 from onepass.service.wire import DecideRequest, LabelRequest, LearnRequest, PredictRequest, RollbackRequest
@@ -292,7 +292,7 @@ def test_a_bandit_that_is_rolled_back_among_decisions_is_what_its_events_say(tmp
         decisions = [bandit.carry_out(Decide(DecideRequest([0.5, 1.0], id=f"d{i}"))) for i in range(6)]
 
         async def all_in_the_queue() -> list[Any]:
-            waiting = asyncio.create_task(bandit.carry_out(Call(lambda: begin.wait(20))))
+            waiting = asyncio.create_task(bandit.carry_out(WriterCall(lambda: begin.wait(20))))
             await asyncio.sleep(0.05)
             asked = [*decisions[:3], bandit.carry_out(Rollback(version)), *decisions[3:]]
             tasks = [asyncio.create_task(outcome(one)) for one in asked]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from onepass._extras import require
 from onepass.decisions.bandit import ContextualBandit
 from onepass.decisions.choice import Choice, LoggedDecision
-from onepass.decisions.ledger import UnknownDecision
+from onepass.decisions.history import UnknownDecision
 from onepass.decisions.policies import UCB, ArmScores, EpsilonGreedy, Greedy, Policy, Thompson
 from onepass.decisions.stored import open_bandit
 

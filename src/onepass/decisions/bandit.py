@@ -1,7 +1,7 @@
 """The contextual bandit: it chooses one of several arms in a context, and learns from the reward that comes later.
 
 Three parts do the work: a model of the arms (`onepass.decisions.arms`) says what each arm's score is believed to be, a
-policy (`onepass.decisions.policies`) chooses by these scores, and a ledger keeps every decision until it is rewarded.
+policy (`onepass.decisions.policies`) chooses by these scores, and a history keeps every decision until it is rewarded.
 
 Everything that changes a bandit is a `Change`: methods that begin with ``plan`` check a request and make changes of it,
 which alter nothing; `apply` lets one happen. In between an event store can keep it. Applying the same changes gives the
@@ -38,7 +38,7 @@ from onepass.decisions.arms.shared import SharedArms
 from onepass.decisions.arms.table import Arms, ArmTable, decode_arm, encode_arm, names_of
 from onepass.decisions.changes import Change
 from onepass.decisions.choice import Choice, LoggedDecision, Pending
-from onepass.decisions.ledger import ClosedDecision, Ledger, UnknownDecision
+from onepass.decisions.history import ClosedDecision, DecisionHistory, UnknownDecision
 from onepass.decisions.planned import NOTHING_PLANNED, Planned
 from onepass.decisions.policies import ArmScores, Policy, as_policy, decode_policy
 from onepass.decisions.request import request_digest
@@ -178,7 +178,7 @@ class ContextualBandit:
         self._warns_of_scale = self._scaling is None
         self._table = arms if isinstance(arms, ArmTable) else ArmTable(arms)
         self._model = self._make_model()
-        self._ledger = Ledger()
+        self._history = DecisionHistory()
         self.n_decisions: int = 0
         self.n_rewards: int = 0
         self.n_unknown: int = 0
@@ -237,16 +237,16 @@ class ContextualBandit:
     @property
     def n_pending(self) -> int:
         """Number of decisions that wait for a reward."""
-        return len(self._ledger.pending)
+        return len(self._history.pending)
 
     @property
     def pending(self) -> tuple[str, ...]:
         """Ids of the decisions that wait for a reward, the oldest first."""
-        return tuple(self._ledger.pending)
+        return tuple(self._history.pending)
 
     def pending_until(self, time: float) -> tuple[str, ...]:
         """Ids of the decisions made until a time, in seconds since 1970, that wait for a reward."""
-        return tuple(decision.id for decision in self._ledger.made_until(time))
+        return tuple(decision.id for decision in self._history.made_until(time))
 
     @property
     def n_set_aside(self) -> int:
@@ -421,7 +421,7 @@ class ContextualBandit:
 
     def _decision(self, id: str, planned: Planned) -> Pending | ClosedDecision | None:
         """The decision of this id, if it is known."""
-        return self._ledger.find(id) or planned.decisions.get(id)
+        return self._history.find(id) or planned.decisions.get(id)
 
     # Learning.
 
@@ -576,7 +576,7 @@ class ContextualBandit:
 
     def plan_withdrawal(self, id: str) -> Plan[bool]:
         """What `withdraw` would do now."""
-        waits = id in self._ledger.pending
+        waits = id in self._history.pending
         return waits, [Change("expiry", {"ids": [id], "reward": None})] if waits else []
 
     # Arms that come and go.
@@ -624,13 +624,13 @@ class ContextualBandit:
         if self._scaling is not None:
             self._scaling.see(change.context)
         if change.data["waits"]:
-            self._ledger.open(Pending.of(change))
+            self._history.open(Pending.of(change))
 
     def _apply_rewards(self, change: Change) -> None:
-        triples = [(self._ledger.pending[key], name, value) for key, name, value in change.data["rewards"]]
+        triples = [(self._history.pending[key], name, value) for key, name, value in change.data["rewards"]]
         self._learn_decided([(one, one.arm(name), value) for one, name, value in triples])
         for decision, name, value in triples:
-            self._ledger.reward(decision, decision.arm(name), value)
+            self._history.reward(decision, decision.arm(name), value)
         self.n_unknown += change.data["n_unknown"]
 
     def _learn_decided(self, triples: list[tuple[Pending, Arm, float]]) -> None:
@@ -661,11 +661,11 @@ class ContextualBandit:
             raise
 
     def _apply_expiry(self, change: Change) -> None:
-        expired, reward = [self._ledger.pending[key] for key in change.data["ids"]], change.data["reward"]
+        expired, reward = [self._history.pending[key] for key in change.data["ids"]], change.data["reward"]
         if reward is not None:
             self._learn_decided([(one, arm, reward) for one in expired for arm in one.waiting])
         for decision in expired:
-            self._ledger.close(decision)
+            self._history.close(decision)
 
     def _apply_arm(self, change: Change) -> None:
         arm = decode_arm(change.data["arm"])
@@ -758,7 +758,7 @@ class ContextualBandit:
         return {"settings": given, "counts": counts, "model": parameters}, {
             **nested("model", arrays),
             **self._table.arrays(),
-            **self._ledger.export(),
+            **self._history.export(),
             **scaling,
         }
 
@@ -779,7 +779,7 @@ class ContextualBandit:
         for name in _COUNTS:
             setattr(bandit, name, as_tally(parameters["counts"][name], name))
         bandit._model.restore(parameters["model"], under("model", arrays))
-        bandit._ledger = Ledger.restore(arrays, bandit.n_features)
+        bandit._history = DecisionHistory.restore(arrays, bandit.n_features)
         if bandit._scaling is not None:
             bandit._scaling.restore(arrays)
         return bandit

@@ -15,7 +15,6 @@ from onepass.service.errors import ProblemError
 from onepass.service.journal import Journal
 from onepass.service.learner import Learner
 from onepass.service.operations import (
-    Call,
     DropShadow,
     Expire,
     Label,
@@ -28,10 +27,10 @@ from onepass.service.operations import (
     Rollback,
     Shadow,
     Withdraw,
+    WriterCall,
     checked_candidate,
 )
 from onepass.service.predictor import Predictor, Published
-from onepass.service.rows import Rows
 from onepass.service.served.values import raise_first
 from onepass.service.settings import ServiceSettings
 from onepass.service.wire import (
@@ -47,6 +46,7 @@ from onepass.service.wire import (
     PredictRequest,
     RewardRequest,
     RollbackRequest,
+    Rows,
 )
 from onepass.service.writer import Ticket, Writer
 
@@ -200,7 +200,7 @@ class HostedModel:
 
     async def waiting(self) -> dict[str, Any]:
         """The oldest predictions, or decisions, that wait for a label, and the oldest labels without prediction."""
-        found: dict[str, Any] = await self.carry_out(Call(self._list_waiting))
+        found: dict[str, Any] = await self.carry_out(WriterCall(self._list_waiting))
         return found
 
     def _list_waiting(self) -> dict[str, Any]:
@@ -271,7 +271,7 @@ class HostedModel:
             arms = learner.champion.as_bandit("arms").beliefs(request.context)
             return {"arms": arms, "version": learner.version}
 
-        found: dict[str, Any] = await self.carry_out(Call(look))
+        found: dict[str, Any] = await self.carry_out(WriterCall(look))
         return found
 
     async def reward(self, request: RewardRequest) -> Learned:
@@ -291,7 +291,7 @@ class HostedModel:
             self.journal.save(self._writer.learner, pinned=True)
             return {"version": self._writer.learner.version}
 
-        found: dict[str, Any] = await self.carry_out(Call(save, "no snapshot was saved"))
+        found: dict[str, Any] = await self.carry_out(WriterCall(save, "no snapshot was saved"))
         return found
 
     async def rollback(self, request: RollbackRequest) -> dict[str, Any]:
@@ -322,17 +322,17 @@ class HostedModel:
                 self._writer.carry_out_now(Withdraw(id))
             return self.journal.forget(id, self._writer.learner)
 
-        found: int = await self.carry_out(Call(forget, "nothing was deleted"))
+        found: int = await self.carry_out(WriterCall(forget, "nothing was deleted"))
         return found
 
     async def file(self) -> bytes:
         """The model as `onepass.save` writes it."""
-        found: bytes = await self.carry_out(Call(lambda: self._writer.learner.champion.content()))
+        found: bytes = await self.carry_out(WriterCall(lambda: self._writer.learner.champion.content()))
         return found
 
     async def delete(self) -> None:
         """Delete the model and all its events."""
-        await self.carry_out(Call(self._writer.delete, "the model was not deleted"))
+        await self.carry_out(WriterCall(self._writer.delete, "the model was not deleted"))
         await self.stop()
 
     async def stop(self) -> None:

@@ -22,7 +22,7 @@ from onepass.service.counting import SECONDS, Durations
 from onepass.service.errors import ProblemError, StoringProblemError, reason_in_words
 from onepass.service.journal import Journal
 from onepass.service.learner import Learner
-from onepass.service.operations import Call, Operation, prepare
+from onepass.service.operations import Operation, WriterCall, prepare
 from onepass.service.outages import Outage
 from onepass.service.transaction import Transaction, reading
 
@@ -168,7 +168,7 @@ class Writer(threading.Thread):
             return
         try:
             self._restore()
-            if isinstance(tickets[0].operation, Call):
+            if isinstance(tickets[0].operation, WriterCall):
                 with reading(tickets[0].operation.undone):
                     tickets[0].result = tickets[0].operation.action()
             else:

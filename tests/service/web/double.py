@@ -10,7 +10,6 @@ import numpy as np
 
 from onepass.service.counting import Durations
 from onepass.service.errors import ProblemError
-from onepass.service.rows import Rows
 from onepass.service.wire import (
     ArmRequest,
     ArmsRequest,
@@ -27,6 +26,7 @@ from onepass.service.wire import (
     PredictRequest,
     RewardRequest,
     RollbackRequest,
+    Rows,
 )
 
 __all__ = ["ModelDouble", "StateDouble"]

@@ -10,17 +10,16 @@ from onepass.service.operations.bandits import ChangeArm, Decide, Expire, Reward
 from onepass.service.operations.base import Change, Operation, Plan, Planning, digest, plan_once
 from onepass.service.operations.rows import Label, Learn, LearnRows, Predict, prepare
 from onepass.service.operations.whole import (
-    Call,
     DropShadow,
     Promote,
     Rollback,
     Shadow,
+    WriterCall,
     checked_candidate,
     checked_content,
 )
 
 __all__ = [
-    "Call",
     "Change",
     "ChangeArm",
     "Decide",
@@ -38,6 +37,7 @@ __all__ = [
     "Rollback",
     "Shadow",
     "Withdraw",
+    "WriterCall",
     "checked_candidate",
     "checked_content",
     "digest",

@@ -10,7 +10,7 @@ from msgspec import to_builtins
 
 from onepass.decisions.changes import Change as BanditChange
 from onepass.decisions.choice import Pending
-from onepass.decisions.ledger import UnknownDecision
+from onepass.decisions.history import UnknownDecision
 from onepass.decisions.request import request_digest
 from onepass.decisions.stored import change_of, data_of
 from onepass.files.events import Event

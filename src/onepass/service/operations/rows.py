@@ -13,11 +13,10 @@ from onepass.files.events import Event
 from onepass.service.errors import ProblemError
 from onepass.service.learner import History, Learner, Prepared, read_inputs, read_label, table_bytes
 from onepass.service.operations.base import Change, Operation, Plan, Planning, check_free, check_kept, digest, encode
-from onepass.service.rows import Rows
 from onepass.service.served import RowModel, RowNumbers
 from onepass.service.served.base import answers
 from onepass.service.served.values import raise_first
-from onepass.service.wire import Key, LabelRequest, Learned, LearnRequest, Prediction, PredictRequest
+from onepass.service.wire import Key, LabelRequest, Learned, LearnRequest, Prediction, PredictRequest, Rows
 
 __all__ = ["Label", "Learn", "LearnRows", "Predict", "prepare"]
 

@@ -11,7 +11,7 @@ from onepass.service.operations.base import Change, Operation, Plan, Planning
 from onepass.service.served import RowModel, Served, serve
 from onepass.tables.columns.wording import listed
 
-__all__ = ["Call", "DropShadow", "Promote", "Rollback", "Shadow", "checked_candidate", "checked_content"]
+__all__ = ["DropShadow", "Promote", "Rollback", "Shadow", "WriterCall", "checked_candidate", "checked_content"]
 
 
 class Rollback(Operation):
@@ -88,7 +88,7 @@ class Promote(Operation):
         return Plan({"version": planning.next_number}, (_own(planning, "promote"),))
 
 
-class Call(Operation):
+class WriterCall(Operation):
     """Something that changes no model, done between two groups, outside any transaction."""
 
     alone = True

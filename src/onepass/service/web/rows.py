@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from onepass.service.errors import ProblemError
-from onepass.service.rows import Rows
 from onepass.service.web.bodies import Lines
 from onepass.service.web.operations import Call
-from onepass.service.wire import LearnRequest, Prediction, PredictRequest
+from onepass.service.wire import LearnRequest, Prediction, PredictRequest, Rows
 
 __all__ = [
     "arms",

@@ -70,6 +70,7 @@ bench: $(BUILT) $(VENV)/.bench  ## time the engine, compare with others, and mea
 	$(BIN)/python -m benchmarks.wide
 	$(BIN)/python -m benchmarks.river
 	$(BIN)/python -m benchmarks.service
+	$(BIN)/python -m benchmarks.served_row
 	$(BIN)/python -m benchmarks.hostile
 
 wheel: $(BUILT)  ## build wheel and sdist into dist/, and try the wheel in an empty environment without a compiler

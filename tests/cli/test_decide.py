@@ -15,8 +15,8 @@ import pytest
 
 import onepass
 from onepass.cli.main import COMMANDS
-from onepass.decisions import ContextualBandit, journal, open_bandit
-from onepass.decisions.journal import find_decision
+from onepass.decisions import ContextualBandit, open_bandit, stored
+from onepass.decisions.stored import find_decision
 from onepass.files.checkpoint import to_bytes
 from onepass.files.events import EventStore
 from tests.cli.conftest import Done, Run
@@ -201,7 +201,7 @@ def test_a_reward_leaves_the_settings_of_the_bandit_alone(
     path = tmp_path / "made.bandit"
     with EventStore(path) as store:
         open_bandit(store, "bandit", lambda: ContextualBandit(ARMS, 2, unknown_rewards="count"))
-    monkeypatch.setattr(journal, "_SNAPSHOT_EVERY", 1)  # a snapshot has the settings, too
+    monkeypatch.setattr(stored, "_SNAPSHOT_EVERY", 1)  # a snapshot has the settings, too
     assert run("reward", path, decided(run, path)["id"], 1, "--unknown", "error").code == 0
     assert run("reward", path, "lost", 1).code == 0
     assert shown(run, path)["unknown"] == 1
@@ -404,7 +404,7 @@ def test_what_was_answered_survives_a_kill(run: Run, file: Path) -> None:
 
 
 def test_a_decision_imports_little() -> None:
-    code = "import sys\nimport onepass.decisions.journal\nprint(*{'sklearn', 'pyarrow', 'pandas'} & set(sys.modules))"
+    code = "import sys\nimport onepass.decisions.stored\nprint(*{'sklearn', 'pyarrow', 'pandas'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
 
@@ -420,7 +420,7 @@ def test_every_help_has_an_example(run: Run) -> None:
 
 
 def test_snapshots_of_two_processes_get_along(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "_SNAPSHOT_EVERY", 1)
+    monkeypatch.setattr(stored, "_SNAPSHOT_EVERY", 1)
     with EventStore(file) as store, EventStore(file) as other_store:
         bandit, other = open_bandit(store, "bandit"), open_bandit(other_store, "bandit")
 
@@ -429,7 +429,7 @@ def test_snapshots_of_two_processes_get_along(file: Path, monkeypatch: pytest.Mo
                 other.choose([1.0, 2.0])  # saves a later snapshot while this one is made
             return to_bytes(model)
 
-        monkeypatch.setattr(journal, "to_bytes", overtaken)
+        monkeypatch.setattr(stored, "to_bytes", overtaken)
         assert bandit.choose([1.0, 2.0]).id == "0"
         snapshot = store.latest_snapshot("bandit")
         assert snapshot is not None

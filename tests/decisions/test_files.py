@@ -175,7 +175,7 @@ def _state() -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _decisions(change: Callable[[Any], Any]) -> Callable[[Any, Any], None]:
-    """A change of the ledger."""
+    """A change of the history."""
 
     def changed(_: Any, arrays: Any) -> None:
         data = json.loads(arrays["decisions"].tobytes())

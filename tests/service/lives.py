@@ -15,7 +15,7 @@ from pathlib import Path
 
 from onepass.service import writer
 from onepass.service.settings import ServiceSettings
-from onepass.service.web.app import _page_routes
+from onepass.service.web.app import page_routes
 from onepass.service.web.server import Announcer, Listening, run_service
 
 
@@ -32,7 +32,7 @@ def live(folder: Path, port: int) -> None:
 def main() -> None:
     """One life after the other, with more snapshots than a real one has."""
     writer._SNAPSHOT_EVENTS = 30
-    _page_routes()  # loads what is left
+    page_routes()  # loads what is left
     gc.collect()
     gc.freeze()
     goes_on = True

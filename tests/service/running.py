@@ -17,7 +17,7 @@ from onepass.files.events.sqlite.database import SQLiteDatabase
 from onepass.service.declared import declared_content
 from onepass.service.errors import ProblemError
 from onepass.service.host import HostedModel
-from onepass.service.operations import Call
+from onepass.service.operations import WriterCall
 from onepass.service.settings import ServiceSettings
 from onepass.service.state import EVENTS, ServiceState
 from onepass.service.wire import Declared
@@ -54,7 +54,7 @@ class Running:
     def call(self, name: str, action: Callable[[HostedModel], Any]) -> Any:
         """What an action gives that is done by the writer of a model."""
         model = self.model(name)
-        return self.ask(model._ask(Call(lambda: action(model))))
+        return self.ask(model.carry_out(WriterCall(lambda: action(model))))
 
     def files(self) -> dict[str, bytes]:
         """All models as files."""

@@ -1,5 +1,7 @@
 """Bandits behind the service: one id is one decision, and what is deleted or has expired is gone."""
 
+import asyncio
+import threading
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,6 +11,7 @@ import pytest
 from onepass.decisions import ContextualBandit
 from onepass.files.checkpoint import to_bytes
 from onepass.service.errors import ProblemError
+from onepass.service.operations import ChangeArm, Decide, Expire, WriterCall
 from onepass.service.wire import ArmRequest, ArmsRequest, DecideRequest, Decision, ExpireRequest, RewardRequest
 from tests.service.running import Running, four_models, outcome, served
 
@@ -21,7 +24,7 @@ def begin(running: Running) -> None:
 
 
 def decide(running: Running, request: DecideRequest) -> Decision:
-    decision: Decision = running.ask(running.model("bandit").decide(request))
+    decision: Decision = running.ask(running.model("bandit").carry_out(Decide(request)))
     return decision
 
 
@@ -112,7 +115,7 @@ def test_arms_come_and_go_and_old_decisions_get_the_reward_that_silence_means(tm
         bandit = running.model("bandit")
 
         def change(arm: str, what: Literal["add", "remove", "pause", "resume"]) -> Any:
-            return running.ask(outcome(bandit.change_arm(ArmRequest(arm, what))))
+            return running.ask(outcome(bandit.carry_out(ChangeArm(ArmRequest(arm, what)))))
 
         assert change("new", "add")["arms"] == ["left", "middle", "right", "new"]
         version = bandit.status()["version"]
@@ -128,7 +131,7 @@ def test_arms_come_and_go_and_old_decisions_get_the_reward_that_silence_means(tm
         with pytest.raises(ProblemError) as refused:
             decide(running, DecideRequest(CONTEXT, n=3))
         assert refused.value.field == "n"
-        assert running.ask(bandit.expire(ExpireRequest(0.0, 0.0)))["expired"] == 20
+        assert running.ask(bandit.carry_out(Expire(ExpireRequest(0.0, 0.0))))["expired"] == 20
         assert (bandit.status()["n_seen"], bandit.n_pending) == (20, 0)
         content = running.ask(bandit.file())
     with served(tmp_path) as running:
@@ -140,10 +143,45 @@ def test_arms_may_have_whole_numbers_as_names(tmp_path: Path) -> None:
         running.ask(running.state.create("prices", to_bytes(ContextualBandit([9, 12], n_features=1))))
         bandit = running.model("prices")
         assert bandit.status()["schema"]["arms"] == [9, 12]
-        decision = running.ask(bandit.decide(DecideRequest([1.0], id="a", arms=[9])))
+        decision = running.ask(bandit.carry_out(Decide(DecideRequest([1.0], id="a", arms=[9]))))
         assert decision.arm == 9
-        running.ask(bandit.change_arm(ArmRequest(15, "add")))
-        running.ask(bandit.change_arm(ArmRequest(9, "pause")))
+        running.ask(bandit.carry_out(ChangeArm(ArmRequest(15, "add"))))
+        running.ask(bandit.carry_out(ChangeArm(ArmRequest(9, "pause"))))
         assert bandit.weights()["facts"]["arms"] == "9, 12, 15, of which 9 rest"
         running.ask(bandit.arms(ArmsRequest([1.0])))
         assert running.ask(bandit.reward(RewardRequest("a", 1.0, arm=9))).n_seen == 1
+
+
+def test_requests_of_one_transaction_know_of_each_other(tmp_path: Path) -> None:
+    """They are planned before any of them is applied."""
+    asked = [
+        DecideRequest(CONTEXT, id="a", n=2),
+        DecideRequest(CONTEXT, id="a", n=2),  # again
+        DecideRequest(CONTEXT),
+        DecideRequest(CONTEXT),
+    ]
+    with served(tmp_path) as running:
+        begin(running)
+        model, gate = running.model("bandit"), threading.Event()
+
+        async def together() -> list[Any]:
+            held = asyncio.create_task(model.carry_out(WriterCall(gate.wait)))
+            await asyncio.sleep(0)
+            questions: list[Any] = [model.carry_out(Decide(request)) for request in asked]
+            questions += [model.reward(RewardRequest("a", value)) for value in (1.0, 1.0, 0.0)]
+            tasks = [asyncio.create_task(outcome(question)) for question in questions]
+            await asyncio.sleep(0)
+            gate.set()
+            await held
+            return await asyncio.gather(*tasks)
+
+        first, again, one, other, reward, repeated, another = running.ask(together())
+        assert first == again
+        assert (one.id, other.id) == ("1", "2")
+        assert reward == repeated
+        assert (reward.status, reward.version, reward.n_seen, another) == ("learned", 5, 1, 422)
+        assert (model.published.model.n_seen, model.n_pending) == (1, 3)  # one arm of two is rewarded
+        file = running.ask(model.file())
+        assert running.call("bandit", lambda host: host.journal.at(5).champion.content()) == file
+    with served(tmp_path) as running:
+        assert running.ask(running.model("bandit").file()) == file

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from onepass.service.clock import ServiceClock
+from onepass.service.operations import Decide
 from onepass.service.wire import DecideRequest, LabelRequest, LearnRequest, PredictRequest, RewardRequest
 from tests.helpers.postgres_server import PostgresServer
 from tests.service.running import Running, four_models, outcome, served
@@ -45,7 +46,7 @@ def begin(running: Running) -> None:
         running.ask(running.state.create(name, four_models()[name]))
     running.ask(running.model("number").predict(PredictRequest(X, id="prediction")))
     running.ask(running.model("number").label(LabelRequest("label", 1.0)))
-    running.ask(running.model("bandit").decide(DecideRequest([1.0, 2.0], id="decision")))
+    running.ask(running.model("bandit").carry_out(Decide(DecideRequest([1.0, 2.0], id="decision"))))
 
 
 def keep_house(running: Running) -> None:

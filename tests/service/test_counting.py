@@ -9,7 +9,7 @@ import pytest
 
 from onepass.files.checkpoint import from_bytes
 from onepass.service.host import HostedModel
-from onepass.service.rows import Rows
+from onepass.service.operations import Decide
 from onepass.service.wire import (
     DecideRequest,
     LabelRequest,
@@ -17,6 +17,7 @@ from onepass.service.wire import (
     PredictRequest,
     RewardRequest,
     RollbackRequest,
+    Rows,
 )
 from tests.service.running import Running, four_models, outcome, regressor, served
 
@@ -131,9 +132,9 @@ def test_what_a_bandit_does_is_counted_and_how_long_rewards_take(tmp_path: Path)
     with served(tmp_path) as running:
         bandit = make(running, "bandit")
         for i in range(3):
-            running.ask(bandit.decide(DecideRequest([1.0, 0.0], id=f"visit {i}")))
+            running.ask(bandit.carry_out(Decide(DecideRequest([1.0, 0.0], id=f"visit {i}"))))
         for _ in range(2):  # again: the same answer, counted once
-            running.ask(bandit.decide(DecideRequest([1.0, 0.0], id="visit 0")))
+            running.ask(bandit.carry_out(Decide(DecideRequest([1.0, 0.0], id="visit 0"))))
             running.ask(bandit.reward(RewardRequest("visit 0", 1.0)))
         running.ask(bandit.reward(RewardRequest("visit 1", 0.0)))
         found, lag = bandit.counters, bandit.durations["label_lag"]

@@ -18,6 +18,7 @@ from onepass.files.events import EventStore, EventStoreError
 from onepass.service.checking import check_state
 from onepass.service.errors import ProblemError
 from onepass.service.journal import stream_of
+from onepass.service.operations import Decide
 from onepass.service.state import EVENTS
 from onepass.service.wire import DecideRequest, LabelRequest, LearnRequest, PredictRequest, RewardRequest
 from tests.service.running import Running, crashed_copy, four_models, opened, served
@@ -36,7 +37,7 @@ def fill(running: Running, begin: int, count: int) -> None:
             if i % 3:
                 running.ask(model.label(LabelRequest(f"order {i}", y)))
         bandit = running.model("bandit")
-        running.ask(bandit.decide(DecideRequest([x["a"], x["b"]], id=f"choice {i}")))
+        running.ask(bandit.carry_out(Decide(DecideRequest([x["a"], x["b"]], id=f"choice {i}"))))
         running.ask(bandit.reward(RewardRequest(f"choice {i}", float(i % 2))))
 
 

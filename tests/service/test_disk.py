@@ -12,6 +12,7 @@ import pytest
 
 from onepass.service.checking import check_state, replayed
 from onepass.service.errors import ProblemError
+from onepass.service.operations import Decide
 from onepass.service.wire import (
     DecideRequest,
     LabelRequest,
@@ -30,7 +31,7 @@ def begin(running: Running) -> None:
     for name, content in four_models().items():
         running.ask(running.state.create(name, content))
     running.ask(running.model("number").learn(LearnRequest(X, 1.0, id="first")))
-    running.ask(running.model("bandit").decide(DecideRequest([1.0, 2.0], id="first")))
+    running.ask(running.model("bandit").carry_out(Decide(DecideRequest([1.0, 2.0], id="first"))))
 
 
 def connection(running: Running, name: str) -> sqlite3.Connection:
@@ -110,17 +111,17 @@ def test_a_bandit_does_not_run_ahead_of_the_disk(tmp_path: Path, stop: Callable[
         begin(running)
         bandit = running.model("bandit")
         stop(running, "bandit")
-        fitted = until_refused(running, lambda i: bandit.decide(DecideRequest([0.5, 1.0], id=f"d{i}")))
+        fitted = until_refused(running, lambda i: bandit.carry_out(Decide(DecideRequest([0.5, 1.0], id=f"d{i}"))))
         pending = bandit.n_pending
         assert pending == 1 + fitted
         for _ in range(3):
-            assert status(running, bandit.decide(DecideRequest([0.5, 1.0], id="later"))) == 507
+            assert status(running, bandit.carry_out(Decide(DecideRequest([0.5, 1.0], id="later")))) == 507
             assert stop is fill_disk or status(running, bandit.reward(RewardRequest("first", 1.0))) == 507
         assert bandit.n_pending == pending
         check_is_what_the_store_says(running, "bandit")
         allow(running, "bandit")
         assert running.ask(bandit.reward(RewardRequest("first", 1.0))).n_seen == 1
-        assert running.ask(bandit.decide(DecideRequest([0.5, 1.0], id="later"))).id == "later"
+        assert running.ask(bandit.carry_out(Decide(DecideRequest([0.5, 1.0], id="later")))).id == "later"
         check_is_what_the_store_says(running, "bandit")
     assert check_state(tmp_path / "state") == []
 
@@ -167,7 +168,7 @@ def test_a_folder_that_is_taken_away_and_put_back(tmp_path: Path) -> None:
         model, bandit = running.model("number"), running.model("bandit")
         folder.rename(tmp_path / "elsewhere")
         before = running.ask(model.file())
-        assert status(running, bandit.decide(DecideRequest([0.5, 1.0]))) == 507  # it had decided already
+        assert status(running, bandit.carry_out(Decide(DecideRequest([0.5, 1.0])))) == 507  # it had decided already
         assert status(running, model.learn(LearnRequest(X, 2.0, id="row"))) == 507
         assert status(running, running.state.create("new", four_models()["number"])) == 507
         assert running.ask(model.predict(PredictRequest(X))).mean is not None
@@ -185,7 +186,7 @@ def test_a_folder_that_is_deleted_takes_nothing_more_and_predictions_go_on(tmp_p
     shutil.rmtree(tmp_path / "state", ignore_errors=True)  # files come and go while the service runs
     model = running.model("number")
     assert status(running, model.learn(LearnRequest(X, 2.0))) == 507
-    assert status(running, running.model("bandit").decide(DecideRequest([1.0, 2.0]))) == 507
+    assert status(running, running.model("bandit").carry_out(Decide(DecideRequest([1.0, 2.0])))) == 507
     assert running.ask(model.predict(PredictRequest(X))).mean is not None
     running.stop()
 
@@ -279,7 +280,7 @@ def test_what_was_not_done_is_told(tmp_path: Path) -> None:
         assert detail(model.set_shadow(four_models()["number"])) == "the candidate was not added"
         assert detail(running.model("class").promote()) == "the candidate was not promoted"
         assert detail(running.model("class").drop_shadow()) == "the candidate was not removed"
-        assert detail(bandit.decide(DecideRequest([1.0, 2.0]))) == "nothing was decided"
+        assert detail(bandit.carry_out(Decide(DecideRequest([1.0, 2.0])))) == "nothing was decided"
         assert detail(bandit.forget("first")) == "nothing was deleted"
         assert detail(running.state.delete("number")) == "the model was not deleted"
 

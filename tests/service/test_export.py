@@ -10,8 +10,8 @@ import pytest
 
 from onepass.service import export
 from onepass.service.export import export_events
-from onepass.service.rows import Rows
-from onepass.service.wire import DecideRequest, LabelRequest, LearnRequest, PredictRequest, RewardRequest
+from onepass.service.operations import Decide
+from onepass.service.wire import DecideRequest, LabelRequest, LearnRequest, PredictRequest, RewardRequest, Rows
 from tests.service.running import four_models, served
 
 X: dict[str, Any] = {"a": 1.0, "b": -0.5}
@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         running.ask(model.learn_rows(Rows(table=table), "arrow"))
         running.ask(model.learn(LearnRequest(X, 4.0, id="secret")))
         running.ask(model.forget("secret"))
-        running.ask(bandit.decide(DecideRequest([0.25, 4.0], id="choice")))
+        running.ask(bandit.carry_out(Decide(DecideRequest([0.25, 4.0], id="choice"))))
         running.ask(bandit.reward(RewardRequest("choice", 1.0)))
     return place
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from onepass.service.host import HostedModel
-from onepass.service.rows import Rows
-from onepass.service.wire import LabelRequest, LearnRequest, PredictRequest
+from onepass.service.wire import LabelRequest, LearnRequest, PredictRequest, Rows
 from tests.service.running import outcome, regressor, served
 
 Ask = Callable[[HostedModel], Any]

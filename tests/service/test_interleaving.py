@@ -23,7 +23,7 @@ from onepass.service import host, writer
 from onepass.service.errors import ProblemError
 from onepass.service.host import HostedModel
 from onepass.service.journal import Journal
-from onepass.service.rows import Rows
+from onepass.service.operations import ChangeArm, Decide, Expire
 from onepass.service.settings import ServiceSettings
 from onepass.service.state import EVENTS
 from onepass.service.wire import (
@@ -35,6 +35,7 @@ from onepass.service.wire import (
     PredictRequest,
     RewardRequest,
     RollbackRequest,
+    Rows,
 )
 from onepass.service.writer import Writer
 from tests.service.running import Running, four_models, outcome, regressor
@@ -317,13 +318,13 @@ class RowsInterleaved(Interleaving):
 def of_bandits(kind: str, id: str, x: list[float], arm: str, back: int) -> Send:
     """A request to a bandit."""
     sends: dict[str, Send] = {
-        "decide": lambda model: model.decide(DecideRequest(x, id=id)),
-        "decide without id": lambda model: model.decide(DecideRequest(x)),
+        "decide": lambda model: model.carry_out(Decide(DecideRequest(x, id=id))),
+        "decide without id": lambda model: model.carry_out(Decide(DecideRequest(x))),
         "reward": lambda model: model.reward(RewardRequest(id, float(x[0] > 0))),
-        "add": lambda model: model.change_arm(ArmRequest(arm, "add")),
-        "remove": lambda model: model.change_arm(ArmRequest(arm, "remove")),
-        "pause": lambda model: model.change_arm(ArmRequest(arm, "pause")),
-        "expire": lambda model: model.expire(ExpireRequest(0.0)),
+        "add": lambda model: model.carry_out(ChangeArm(ArmRequest(arm, "add"))),
+        "remove": lambda model: model.carry_out(ChangeArm(ArmRequest(arm, "remove"))),
+        "pause": lambda model: model.carry_out(ChangeArm(ArmRequest(arm, "pause"))),
+        "expire": lambda model: model.carry_out(Expire(ExpireRequest(0.0))),
     }
     return sends[kind] if kind in sends else of_any(kind, id, back)
 

@@ -1,6 +1,7 @@
 """The same events give the same model, byte for byte, wherever snapshots were taken and whoever read the rows."""
 
 import json
+from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
 
@@ -8,6 +9,8 @@ import numpy as np
 import pytest
 
 from onepass.decisions import ContextualBandit
+from onepass.decisions.changes import Change
+from onepass.decisions.stored import data_of
 from onepass.files.checkpoint import to_bytes
 from onepass.files.events import Event
 from onepass.service.errors import ProblemError
@@ -31,7 +34,7 @@ class Past:
         self._group = 0
         self.append("create", "create 1", {"request": "digest"}, model)
 
-    def append(self, kind: str, key: str, payload: dict[str, Any], blob: bytes = b"") -> Event:
+    def append(self, kind: str, key: str, payload: Mapping[str, Any], blob: bytes = b"") -> Event:
         """Write an event, now and then together with those before it."""
         number = len(self.events) + 1
         if number < 3 or kind in _ALONE or self.events[-1].kind in _ALONE or self._dice.random() < 0.4:
@@ -197,13 +200,19 @@ def test_a_bandit_that_is_replayed_with_snapshots_is_the_one_that_decided(option
     past = Past(to_bytes(bandit))
     living = past.replayed(1)
     assert isinstance(living.champion, BanditModel)
-    living.champion.keep_in(past.append, lambda: len(past.events) + 1)
     rng, model = np.random.default_rng(0), living.champion.model
-    ids = [model.choose(rng.normal(size=2), id=f"id {i}").id for i in range(20)]
+
+    def happen(changes: list[Change]) -> None:
+        for change in changes:
+            key = change.key or f"{change.kind} {len(past.events)}"
+            living.apply([(past.append(change.kind, key, *data_of(change)), None)], past)
+
+    for i in range(20):
+        happen(model.plan_choice(rng.normal(size=2), id=f"id {i}")[1])
     for i in rng.permutation(20):
-        model.reward(ids[i], float(rng.random() < 0.5))
+        happen(model.plan_rewards([f"id {i}"], [float(rng.random() < 0.5)])[1])
         if rng.random() < 0.3:
-            model.choose(rng.normal(size=2))
+            happen(model.plan_choice(rng.normal(size=2))[1])
     for share in (0.0, 0.3, 1.0):
         replayed = past.replayed(len(past.events), snapshots=share)
         assert replayed.champion.content() == living.champion.content()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from onepass.service.errors import ProblemError
+from onepass.service.operations import Decide
 from onepass.service.settings import ServiceSettings
 from onepass.service.state import ServiceState
 from onepass.service.wire import (
@@ -78,7 +79,7 @@ def test_rewards_of_each_arm_are_counted_and_survive_an_end_and_a_crash(tmp_path
     async def play(state: ServiceState) -> dict[str, Any]:
         model, _ = await state.create("offer", _BANDIT)
         for i in range(50):
-            made = await model.decide(DecideRequest([1.0, float(rng.normal())], id=f"visit {i}"))
+            made = await model.carry_out(Decide(DecideRequest([1.0, float(rng.normal())], id=f"visit {i}")))
             decisions[made.arm] += 1
             if i % 5:
                 rewards[made.arm].append(float(rng.normal()))
@@ -106,7 +107,7 @@ def test_arms_are_compared_without_a_decision(tmp_path: Path) -> None:
     async def compare(state: ServiceState) -> None:
         model, _ = await state.create("offer", _BANDIT)
         for _ in range(20):
-            made = await model.decide(DecideRequest([1.0, 0.5]))
+            made = await model.carry_out(Decide(DecideRequest([1.0, 0.5])))
             await model.reward(RewardRequest(made.id, 1.0 if made.arm == "red" else -1.0))
         before = model.status()
         found = {one["arm"]: one for one in (await model.arms(ArmsRequest([1.0, 0.5])))["arms"]}
@@ -138,7 +139,7 @@ def test_who_waits_is_listed_the_oldest_first(tmp_path: Path) -> None:
         await model.label(LabelRequest("a", 2.0))
         bandit, _ = await state.create("offer", _BANDIT)
         for i in range(3):
-            await bandit.decide(DecideRequest([1.0, 0.0], id=f"visit {i}"))
+            await bandit.carry_out(Decide(DecideRequest([1.0, 0.0], id=f"visit {i}")))
         await bandit.reward(RewardRequest("visit 1", 0.5))
         return await model.waiting(), await bandit.waiting()
 

@@ -15,6 +15,7 @@ from onepass.client import Client
 from onepass.service.errors import ProblemError
 from onepass.service.host import HostedModel
 from onepass.service.journal import Journal
+from onepass.service.operations import Decide
 from onepass.service.outages import Outage
 from onepass.service.settings import ServiceSettings
 from onepass.service.state import EVENTS, ServiceState
@@ -108,7 +109,7 @@ def begin(running: Running) -> None:
     running.ask(running.state.create("m", regressor()))
     running.ask(running.state.create("bandit", four_models()["bandit"]))
     running.ask(running.model("m").learn(LearnRequest(ROW, 1.0, id="first")))
-    running.ask(running.model("bandit").decide(DecideRequest(ROW, id="first")))
+    running.ask(running.model("bandit").carry_out(Decide(DecideRequest(ROW, id="first"))))
 
 
 def refused(running: Running, i: int) -> ProblemError:
@@ -119,7 +120,7 @@ def refused(running: Running, i: int) -> ProblemError:
 
 def refused_decision(running: Running, i: int) -> ProblemError:
     with pytest.raises(ProblemError) as caught:
-        running.ask(running.model("bandit").decide(DecideRequest(ROW, id=str(i))))
+        running.ask(running.model("bandit").carry_out(Decide(DecideRequest(ROW, id=str(i)))))
     return caught.value
 
 
@@ -163,7 +164,7 @@ def test_a_database_that_is_away_is_a_reason_to_try_again(
         wait_until(lambda: not any(model.why_not_writable for model in running.state.models()), "the outage to end")
         running.ask(running.state.create("new", regressor()))
         assert running.ask(running.model("m").learn(LearnRequest(ROW, 1.0, id="0"))).n_seen == 5
-        assert running.ask(running.model("bandit").decide(DecideRequest(ROW, id="0"))).id == "0"
+        assert running.ask(running.model("bandit").carry_out(Decide(DecideRequest(ROW, id="0")))).id == "0"
         wait_until(lambda: running.ask(asyncio.sleep(0.05, len(lines(caplog, "the lock")) == 2)), "the lock to be back")
     endings = {"model m": "20 requests were", "model bandit": "20 requests were", "the lock": "0 requests were"}
     for what, words in {**endings, "creating and deleting models": "1 request was"}.items():

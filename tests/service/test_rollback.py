@@ -10,7 +10,7 @@ import pytest
 
 from onepass.files.events import EventStoreError
 from onepass.service.errors import ProblemError
-from onepass.service.operations import Call
+from onepass.service.operations import Decide, WriterCall
 from onepass.service.wire import (
     DecideRequest,
     LabelRequest,
@@ -55,7 +55,7 @@ def at_the_same_moment(running: Running, *questions: Any) -> list[Any]:
     gate = threading.Event()
 
     async def ask() -> list[Any]:
-        held = asyncio.create_task(running.model("m")._ask(Call(gate.wait)))
+        held = asyncio.create_task(running.model("m").carry_out(WriterCall(gate.wait)))
         await asyncio.sleep(0)
         tasks = [asyncio.create_task(outcome(question)) for question in questions]
         await asyncio.sleep(0)
@@ -95,7 +95,7 @@ def test_events_pruned_right_behind_a_rollback_leave_a_model_that_loads(tmp_path
         def prune() -> int:
             return int(model.journal.prune(model._writer.learner, float("inf")))
 
-        found = at_the_same_moment(running, model.rollback(RollbackRequest(4)), model._ask(Call(prune)))
+        found = at_the_same_moment(running, model.rollback(RollbackRequest(4)), model.carry_out(WriterCall(prune)))
         assert found == [{"version": 7, "to": 4}, 7]
         after = running.files()
     with served(tmp_path) as running:
@@ -179,10 +179,10 @@ def test_a_bandit_that_was_rolled_back_decides_again(tmp_path: Path) -> None:
     with served(tmp_path) as running:
         running.ask(running.state.create("m", four_models()["bandit"]))
         model = running.model("m")
-        used = [running.ask(model.decide(DecideRequest([1.0, 0.0]))).id for _ in range(3)]
+        used = [running.ask(model.carry_out(Decide(DecideRequest([1.0, 0.0])))).id for _ in range(3)]
         running.ask(model.rollback(RollbackRequest(2)))
         for _ in range(4):
-            made = running.ask(model.decide(DecideRequest([1.0, 0.0])))
+            made = running.ask(model.carry_out(Decide(DecideRequest([1.0, 0.0]))))
             assert made.id not in used
             assert running.ask(model.reward(RewardRequest(made.id, 1.0))).status == "learned"
             used.append(made.id)
@@ -192,8 +192,8 @@ def test_deleting_a_decision_and_a_rollback_at_the_same_moment_leave_no_context_
     with served(tmp_path) as running:
         running.ask(running.state.create("m", four_models()["bandit"]))
         model = running.model("m")
-        running.ask(model.decide(DecideRequest([0.125, 0.5], id="a")))
-        running.ask(model.decide(DecideRequest([1.0, 0.5], id="b")))
+        running.ask(model.carry_out(Decide(DecideRequest([0.125, 0.5], id="a"))))
+        running.ask(model.carry_out(Decide(DecideRequest([1.0, 0.5], id="b"))))
         found = at_the_same_moment(running, model.forget("a"), model.rollback(RollbackRequest(3)))
         assert found[0] == 1
         assert "a" not in model.published.model.model.pending

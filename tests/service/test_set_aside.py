@@ -11,7 +11,7 @@ import pytest
 
 from onepass import BayesianMLPRegressor, BayesianPerceptron, BayesianPerceptronRegressor, PerceptronFleet
 from onepass.files.checkpoint import to_bytes
-from onepass.service.rows import Rows
+from onepass.service.operations import Decide
 from onepass.service.served.bandit import BanditModel
 from onepass.service.wire import (
     DecideRequest,
@@ -21,6 +21,7 @@ from onepass.service.wire import (
     PredictRequest,
     RewardRequest,
     RollbackRequest,
+    Rows,
 )
 from tests.service.running import Running, crashed_copy, served
 
@@ -105,7 +106,7 @@ def test_one_absurd_reward_is_counted_and_changes_nothing(tmp_path: Path, more: 
         running.ask(running.state.create("b", Declared(bandit=described)))
         model = running.model("b")
         for _ in range(150):
-            choice = running.ask(model.decide(DecideRequest([float(rng.normal())])))
+            choice = running.ask(model.carry_out(Decide(DecideRequest([float(rng.normal())]))))
             running.ask(model.reward(RewardRequest(choice.id, float(rng.normal(scale=0.3)))))
 
         def expected() -> Any:
@@ -114,7 +115,7 @@ def test_one_absurd_reward_is_counted_and_changes_nothing(tmp_path: Path, more: 
             return bandit.model.predict([0.0])
 
         before = expected()
-        choice = running.ask(model.decide(DecideRequest([0.0])))
+        choice = running.ask(model.carry_out(Decide(DecideRequest([0.0]))))
         assert running.ask(model.reward(RewardRequest(choice.id, ABSURD))).n_seen == 151
         assert np.abs(expected().reward_mean - before.reward_mean).max() < 0.3
         assert model.status()["n_set_aside"] == model.metrics()["n_set_aside"] == 1

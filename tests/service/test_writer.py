@@ -14,7 +14,7 @@ from onepass.service.checking import replayed
 from onepass.service.errors import ProblemError
 from onepass.service.host import HostedModel
 from onepass.service.learner import Learner
-from onepass.service.operations import Call, Learn, Rollback
+from onepass.service.operations import Decide, Learn, Rollback, WriterCall
 from onepass.service.settings import ServiceSettings
 from onepass.service.state import ServiceState, open_store
 from onepass.service.wire import DecideRequest, LabelRequest, LearnRequest, PredictRequest, RollbackRequest
@@ -75,14 +75,14 @@ def test_requests_at_the_same_time_share_few_transactions_and_are_learned_in_the
 
 
 def test_one_bad_request_does_not_disturb_those_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = Learn.write
+    plan = Learn.plan
 
-    def fails_for_one(operation: Any, desk: Any) -> Any:
+    def fails_for_one(operation: Any, planning: Any) -> Any:
         if operation.id == "row 3":
             raise RuntimeError("a bug")
-        return write(operation, desk)
+        return plan(operation, planning)
 
-    monkeypatch.setattr(Learn, "write", fails_for_one)
+    monkeypatch.setattr(Learn, "plan", fails_for_one)
     with served(tmp_path / "state") as running:
         model = with_model(running)
         answers = gathered(running, [model.learn(row(i)) for i in range(6)])
@@ -171,7 +171,7 @@ def test_predictions_and_other_models_do_not_wait_for_a_model_that_learns(
             await asyncio.to_thread(gate.reached.wait, 20)
             for _ in range(5):
                 assert await asyncio.wait_for(model.predict(PredictRequest(X)), 5) == before
-            assert (await running.model("bandit").decide(DecideRequest([1.0, 2.0]))).version == 2
+            assert (await running.model("bandit").carry_out(Decide(DecideRequest([1.0, 2.0])))).version == 2
             assert not learning.done()
             gate.open.set()
             await learning
@@ -287,14 +287,14 @@ def test_a_bandit_that_is_rolled_back_among_decisions_is_what_its_events_say(tmp
     with served(tmp_path / "state") as running:
         with_model(running, bandit=four_models()["bandit"])
         bandit = running.model("bandit")
-        version = running.ask(bandit.decide(DecideRequest([1.0, 0.0], id="a"))).version
+        version = running.ask(bandit.carry_out(Decide(DecideRequest([1.0, 0.0], id="a")))).version
         begin = threading.Event()
-        decisions = [bandit.decide(DecideRequest([0.5, 1.0], id=f"d{i}")) for i in range(6)]
+        decisions = [bandit.carry_out(Decide(DecideRequest([0.5, 1.0], id=f"d{i}"))) for i in range(6)]
 
         async def all_in_the_queue() -> list[Any]:
-            waiting = asyncio.create_task(bandit._ask(Call(lambda: begin.wait(20))))
+            waiting = asyncio.create_task(bandit.carry_out(WriterCall(lambda: begin.wait(20))))
             await asyncio.sleep(0.05)
-            asked = [*decisions[:3], bandit._ask(Rollback(version)), *decisions[3:]]
+            asked = [*decisions[:3], bandit.carry_out(Rollback(version)), *decisions[3:]]
             tasks = [asyncio.create_task(outcome(one)) for one in asked]
             await asyncio.sleep(0)
             begin.set()

@@ -72,7 +72,7 @@ class BanditFile:
         return request.arms
 
     def _decided(self, request: Request) -> dict[str, Any] | None:
-        from onepass.decisions.journal import repeated_decision, request_difference
+        from onepass.decisions.stored import repeated_decision, request_difference
 
         assert request.id is not None
         event = self.store.find(self.name, "decision", request.id)
@@ -98,7 +98,7 @@ class BanditFile:
     def reward(self, decision_id: str, value: float, arm: Any = None) -> str:
         """Learn a reward: ``"learned"``, ``"known"`` if it came before, ``"unknown"`` if no decision waits for it."""
         from onepass.decisions import UnknownDecision
-        from onepass.decisions.journal import find_decision
+        from onepass.decisions.stored import find_decision
 
         if arm is not None:
             decision = find_decision(self.store, self.name, decision_id)
@@ -120,7 +120,7 @@ def open_file(path: Path, name: str) -> Iterator[BanditFile]:
         raise click.ClickException(
             f"{path} does not exist; 'onepass bandit create {path} --arms a,b --features 3' makes a bandit."
         )
-    from onepass.decisions.journal import open_bandit
+    from onepass.decisions.stored import open_bandit
     from onepass.files.events import EventStore
 
     with EventStore(path) as store:

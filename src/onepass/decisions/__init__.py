@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from onepass._extras import require
 from onepass.decisions.bandit import ContextualBandit
 from onepass.decisions.choice import Choice, LoggedDecision
-from onepass.decisions.journal import open_bandit
-from onepass.decisions.ledger import UnknownDecision
+from onepass.decisions.history import UnknownDecision
 from onepass.decisions.policies import UCB, ArmScores, EpsilonGreedy, Greedy, Policy, Thompson
+from onepass.decisions.stored import open_bandit
 
 if TYPE_CHECKING:
     from onepass.decisions.log import DecisionLog

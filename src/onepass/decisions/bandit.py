@@ -1,19 +1,19 @@
 """The contextual bandit: it chooses one of several arms in a context, and learns from the reward that comes later.
 
 Three parts do the work: a model of the arms (`onepass.decisions.arms`) says what each arm's score is believed to be, a
-policy (`onepass.decisions.policies`) chooses by these scores, and a ledger keeps every decision until it is rewarded.
+policy (`onepass.decisions.policies`) chooses by these scores, and a history keeps every decision until it is rewarded.
 
-Everything that changes a bandit is a `Change`: it is made and checked, then written to the journal if there is one, and
-then applied. Applying the same changes gives the same bandit, bit for bit.
+Everything that changes a bandit is a `Change`: methods that begin with ``plan`` check a request and make changes of it,
+which alter nothing; `apply` lets one happen. In between an event store can keep it. Applying the same changes gives the
+same bandit, bit for bit.
 """
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from copy import copy
 from datetime import timedelta
 from time import time as current_time
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,9 +36,10 @@ from onepass.decisions.arms.network import NetworkArms
 from onepass.decisions.arms.separate import SeparateArms
 from onepass.decisions.arms.shared import SharedArms
 from onepass.decisions.arms.table import Arms, ArmTable, decode_arm, encode_arm, names_of
-from onepass.decisions.changes import Change, Journal
+from onepass.decisions.changes import Change
 from onepass.decisions.choice import Choice, LoggedDecision, Pending
-from onepass.decisions.ledger import Ledger, UnknownDecision
+from onepass.decisions.history import ClosedDecision, DecisionHistory, UnknownDecision
+from onepass.decisions.planned import NOTHING_PLANNED, Planned
 from onepass.decisions.policies import ArmScores, Policy, as_policy, decode_policy
 from onepass.decisions.request import request_digest
 from onepass.decisions.rewards import RewardScale
@@ -50,7 +51,11 @@ from onepass.models.mixture import as_drift
 if TYPE_CHECKING:  # it needs PyArrow, for which a single decision should not wait
     from onepass.decisions.log import DecisionLog, LogSource
 
-__all__ = ["ContextualBandit"]
+__all__ = ["ContextualBandit", "Plan"]
+
+T = TypeVar("T")
+Plan = tuple[T, list[Change]]
+"""The answer to a request, and the changes that make it true."""
 
 _COUNTS = ("n_decisions", "n_rewards", "n_unknown")
 _UNKNOWN = ("error", "count")  # what to do with rewards that no decision waits for
@@ -126,6 +131,9 @@ class ContextualBandit:
     False
     """
 
+    saved_as: ClassVar[str] = "ContextualBandit"
+    _is_kept: ClassVar[bool] = False  # whether its changes are kept in a store
+
     def __init__(
         self,
         arms: Arms,
@@ -170,12 +178,11 @@ class ContextualBandit:
         self._warns_of_scale = self._scaling is None
         self._table = arms if isinstance(arms, ArmTable) else ArmTable(arms)
         self._model = self._make_model()
-        self._ledger = Ledger()
+        self._history = DecisionHistory()
         self.n_decisions: int = 0
         self.n_rewards: int = 0
         self.n_unknown: int = 0
         self.log: DecisionLog | None = None
-        self._journal: Journal | None = None
 
     def _make_model(self) -> ArmModel:
         settings = self._settings
@@ -230,16 +237,16 @@ class ContextualBandit:
     @property
     def n_pending(self) -> int:
         """Number of decisions that wait for a reward."""
-        return len(self._ledger.pending)
+        return len(self._history.pending)
 
     @property
     def pending(self) -> tuple[str, ...]:
         """Ids of the decisions that wait for a reward, the oldest first."""
-        return tuple(self._ledger.pending)
+        return tuple(self._history.pending)
 
     def pending_until(self, time: float) -> tuple[str, ...]:
         """Ids of the decisions made until a time, in seconds since 1970, that wait for a reward."""
-        return tuple(decision.id for decision in self._ledger.made_until(time))
+        return tuple(decision.id for decision in self._history.made_until(time))
 
     @property
     def n_set_aside(self) -> int:
@@ -273,6 +280,13 @@ class ContextualBandit:
 
     # Deciding.
 
+    def _carry_out(self, plan: Callable[[], Plan[T]]) -> T:
+        """Plan changes and let them happen; a bandit in a store keeps them in between."""
+        answer, changes = plan()
+        for change in changes:
+            self.apply(change)
+        return answer
+
     def choose(
         self,
         context: ArrayLike,
@@ -300,7 +314,23 @@ class ContextualBandit:
         rows, single = self._rows(context)
         if not single:
             raise ValueError(f"choose takes one context, got {len(rows)}; use choose_many")
-        return self._choose(rows, n, arms, None if id is None else [id], time)[0]
+        ids = None if id is None else [id]
+        return self._carry_out(lambda: self._plan_choices(rows, n, arms, ids, _as_time(time)))[0]
+
+    def plan_choice(
+        self,
+        context: ArrayLike,
+        n: int = 1,
+        *,
+        arms: Arms | None = None,
+        id: str | None = None,
+        planned: Planned = NOTHING_PLANNED,
+    ) -> Plan[Choice]:
+        """What `choose` would do now: the choice, and the change to `apply`, which has all that a log needs."""
+        rows, _ = self._rows(context)
+        ids = None if id is None else [id]
+        made, changes = self._plan_choices(rows, n, arms, ids, _as_time(None), is_kept=True, planned=planned)
+        return made[0], changes
 
     def choose_many(
         self,
@@ -318,7 +348,7 @@ class ContextualBandit:
         rows, _ = self._rows(contexts)
         if ids is not None and len(ids) != len(rows):
             raise ValueError(f"ids must have one per context, {len(rows)}, got {len(ids)}")
-        return self._choose(rows, n, arms, ids, time)
+        return self._carry_out(lambda: self._plan_choices(rows, n, arms, ids, _as_time(time)))
 
     def pull(self, arm_ids: Arms, context: Any) -> Any:
         """Choose one of these arms without waiting for a reward: the method of River's contextual policies.
@@ -326,71 +356,72 @@ class ContextualBandit:
         A context is a row of features, or a dict of them, which are sorted by name.
         """
         rows, _ = self._rows(_row_of(context))
-        return self._choose(rows, 1, arm_ids, None, None, waits=False)[0].arm
+        return self._carry_out(lambda: self._plan_choices(rows, 1, arm_ids, None, _as_time(None), waits=False))[0].arm
 
-    def _choose(
+    def _plan_choices(
         self,
         rows: FloatArray,
         n: int,
         arms: Arms | None,
         ids: Sequence[str] | None,
-        time: float | None,
+        time: float,
         *,
         waits: bool = True,
-    ) -> list[Choice]:
+        is_kept: bool = False,
+        planned: Planned = NOTHING_PLANNED,
+    ) -> Plan[list[Choice]]:
+        """Choices and their changes; those that a store keeps say what was asked, and how probable the choice was."""
         as_count(n, "n")
-        moment = _as_time(time)
+        is_kept = is_kept or self._is_kept
+        candidates = self._table.available(self._table.all if arms is None else self._table.asked(arms))
+        if n > len(candidates):
+            raise ValueError(
+                f"n must be at most {len(candidates)}, the number of arms, got {n}: {names_of(candidates)}"
+            )
+        first = self.n_decisions + planned.n_decisions
+        names = self._new_ids(ids, range(first, first + len(rows)), planned)
+        found = tuple(arm.name for arm in candidates)
         made: list[Choice] = []
+        changes: list[Change] = []
+        for i, scores in enumerate(self._each(rows, candidates)):
+            rng = np.random.default_rng([self._settings.seed, first + i])
+            chosen = [candidates[place] for place in self.policy.rank(scores, rng, n)]
+            made.append(Choice(names[i], tuple(arm.name for arm in chosen), found, scores, self.policy))
+            data = {
+                "number": first + i,
+                "time": time,
+                "arms": [encode_arm(arm) for arm in chosen],
+                "propensity": made[-1].propensity if is_kept or self.log is not None else None,
+                "waits": waits,
+            }
+            if is_kept:
+                data["request"] = request_digest(rows[i], n, arms)
+            changes.append(Change("decision", data, rows[i], names[i]))
+        return made, changes
 
-        def decide() -> list[Change]:
-            made.clear()
-            candidates = self._table.available(self._table.all if arms is None else self._table.asked(arms))
-            if n > len(candidates):
-                raise ValueError(
-                    f"n must be at most {len(candidates)}, the number of arms, got {n}: {names_of(candidates)}"
-                )
-            names = self._new_ids(ids, len(rows))
-            found = tuple(arm.name for arm in candidates)
-            changes = []
-            for i, scores in enumerate(self._each(rows, candidates)):
-                rng = np.random.default_rng([self._settings.seed, self.n_decisions + i])
-                chosen = [candidates[place] for place in self.policy.rank(scores, rng, n)]
-                made.append(Choice(names[i], tuple(arm.name for arm in chosen), found, scores, self.policy))
-                asked = self.log is not None or self._journal is not None
-                data = {
-                    "number": self.n_decisions + i,
-                    "time": moment,
-                    "arms": [encode_arm(arm) for arm in chosen],
-                    "propensity": made[-1].propensity if asked else None,
-                    "waits": waits,
-                }
-                if self._journal is not None:
-                    data["request"] = request_digest(rows[i], n, arms)
-                changes.append(Change("decision", data, rows[i], names[i]))
-            return changes
-
-        self._change(decide)
-        return made
-
-    def _new_ids(self, ids: Sequence[str] | None, n: int) -> list[str]:
-        """The ids of ``n`` new decisions: those given, or their numbers."""
+    def _new_ids(self, ids: Sequence[str] | None, numbers: Sequence[int], planned: Planned) -> list[str]:
+        """The ids of new decisions: those given, or their numbers."""
         if ids is None:
-            return [self._unused_id(self.n_decisions + i) for i in range(n)]
+            return [self._unused_id(number, planned) for number in numbers]
         names: dict[str, None] = {}
         for given in ids:
             if not isinstance(given, str) or not given:
                 raise TypeError(f"an id must be a string that is not empty, got {given!r}")
-            if self._ledger.find(given) is not None or given in names:
+            if self._decision(given, planned) is not None or given in names:
                 raise ValueError(f"the id {given!r} was used by another decision; every decision needs its own id")
             names[given] = None
         return list(names)
 
-    def _unused_id(self, number: int) -> str:
+    def _unused_id(self, number: int, planned: Planned) -> str:
         """The number of a decision, and more of it where somebody gave it to another."""
         name = str(number)
-        while self._ledger.find(name) is not None:
+        while self._decision(name, planned) is not None:
             name += f"-{number}"
         return name
+
+    def _decision(self, id: str, planned: Planned) -> Pending | ClosedDecision | None:
+        """The decision of this id, if it is known."""
+        return self._history.find(id) or planned.decisions.get(id)
 
     # Learning.
 
@@ -419,33 +450,33 @@ class ContextualBandit:
         self, ids: Sequence[str], rewards: ArrayLike, arms: Sequence[Any] | None = None, *, unknown: str | None = None
     ) -> int:
         """Learn the rewards of several decisions: all or, after an error, none. Returns how many were learned."""
+        return self._carry_out(lambda: self.plan_rewards(ids, rewards, arms, unknown=unknown))
+
+    def plan_rewards(
+        self,
+        ids: Sequence[str],
+        rewards: ArrayLike,
+        arms: Sequence[Any] | None = None,
+        *,
+        unknown: str | None = None,
+        planned: Planned = NOTHING_PLANNED,
+    ) -> Plan[int]:
+        """What `reward_many` would do now: how many would be learned, and the change to `apply`, if there is one."""
         unknown = self.unknown_rewards if unknown is None else one_of(unknown, _UNKNOWN, "unknown")
         values = self._rewards.check(rewards).tolist()
         if len(values) != len(ids) or (arms is not None and len(arms) != len(ids)):
             raise ValueError(
                 f"ids, rewards and arms must have the same length, got {len(ids)} ids and {len(values)} rewards"
             )
-        learned: list[Any] = []
-
-        def gather() -> list[Change]:
-            learned[:], n_unknown = self._rewarded(ids, values, arms, unknown)
-            data = {"rewards": learned, "n_unknown": n_unknown}
-            return [Change("reward", data)] if learned or n_unknown else []
-
-        self._change(gather)
-        return len(learned)
-
-    def _rewarded(
-        self, ids: Sequence[str], values: list[float], arms: Sequence[Any] | None, unknown: str
-    ) -> tuple[list[Any], int]:
-        """What is to be learned, id, arm and reward each; and how many rewards no decision waits for."""
         found: dict[tuple[str, Any], float] = {}
         n_unknown = 0
         for i, (key, value) in enumerate(zip(ids, values, strict=True)):
             name = None if arms is None else arms[i]
-            decision = self._ledger.find(key)
+            decision = self._decision(key, planned)
             own = None if decision is None else decision.name_of(name)
-            earlier = None if decision is None else found.get((key, own), decision.rewards.get(own))
+            earlier = found.get((key, own), planned.rewards.get((key, own)))
+            if earlier is None and decision is not None:
+                earlier = decision.rewards.get(own)
             if earlier is None and not isinstance(decision, Pending):
                 if unknown == "error":
                     state = "no decision has" if decision is None else "the decision has expired that has"
@@ -461,7 +492,9 @@ class ContextualBandit:
                 raise ValueError(
                     f"the decision {key!r} was rewarded with {earlier:g} before, got another reward, {value:g}"
                 )
-        return [[key, arm, value] for (key, arm), value in found.items()], n_unknown
+        learned = [[key, arm, value] for (key, arm), value in found.items()]
+        data = {"rewards": learned, "n_unknown": n_unknown}
+        return len(learned), [Change("reward", data)] if learned or n_unknown else []
 
     def learn(self, contexts: ArrayLike, arms: Any, rewards: ArrayLike) -> Self:
         """Learn from decisions that were made elsewhere, such as those of a log: all or, after an error, none.
@@ -480,12 +513,11 @@ class ContextualBandit:
                 f"contexts, arms and rewards must have the same length, got {len(rows)}, {len(names)} and {len(values)}"
             )
 
-        def gather() -> list[Change]:
+        def plan() -> Plan[Self]:
             known = [self._table.find(name).name for name in names]
-            return [Change("learn", {"arms": known, "rewards": values.tolist()}, rows)]
+            return self, [Change("learn", {"arms": known, "rewards": values.tolist()}, rows)]
 
-        self._change(gather)
-        return self
+        return self._carry_out(plan)
 
     def learn_log(self, log: "LogSource") -> Self:
         """Learn all rewards of a log: a `DecisionLog`, a Parquet file or a table; all or, after an error, none.
@@ -525,83 +557,55 @@ class ContextualBandit:
         now : float, optional
             In seconds since 1970.
         """
+        return self._carry_out(lambda: self.plan_expiry(after, default, now=now))
+
+    def plan_expiry(
+        self, after: float | timedelta, default: float | None = None, *, now: float | None = None
+    ) -> Plan[int]:
+        """What `expire` would do now: how many decisions, and the change to `apply`, if there is one."""
         seconds = after.total_seconds() if isinstance(after, timedelta) else after
         if isinstance(seconds, str) or not seconds >= 0.0:
             raise ValueError(f"after must be seconds or a timedelta, and not negative, got {after!r}")
-        limit = _as_time(now) - seconds
         reward = None if default is None else float(self._rewards.check(default)[0])
-        expired: list[str] = []
-
-        def gather() -> list[Change]:
-            expired[:] = self.pending_until(limit)
-            return [Change("expiry", {"ids": expired, "reward": reward})] if expired else []
-
-        self._change(gather)
-        return len(expired)
+        expired = list(self.pending_until(_as_time(now) - seconds))
+        return len(expired), [Change("expiry", {"ids": expired, "reward": reward})] if expired else []
 
     def withdraw(self, id: str) -> bool:
         """Stop waiting for the reward of one decision and delete its context; False if it was not waiting."""
-        waited = id in self._ledger.pending
-        self._change(lambda: [Change("expiry", {"ids": [id], "reward": None})] if id in self._ledger.pending else [])
-        return waited
+        return self._carry_out(lambda: self.plan_withdrawal(id))
+
+    def plan_withdrawal(self, id: str) -> Plan[bool]:
+        """What `withdraw` would do now."""
+        waits = id in self._history.pending
+        return waits, [Change("expiry", {"ids": [id], "reward": None})] if waits else []
 
     # Arms that come and go.
 
     def add_arm(self, name: Any, features: ArrayLike | None = None) -> Self:
         """Add an arm, which can be chosen from now on."""
-
-        def gather() -> list[Change]:
-            return [Change("arm", {"what": "add", "arm": encode_arm(self._table.new(name, features))})]
-
-        self._change(gather)
-        return self
+        return self._carry_out(lambda: (self, self.plan_arm("add", name, features)))
 
     def remove_arm(self, name: Any) -> Self:
         """Remove an arm: it is never chosen again, and rewards of earlier decisions for it are no longer learned."""
-        return self._alter_arm("remove", name)
+        return self._carry_out(lambda: (self, self.plan_arm("remove", name)))
 
     def pause(self, name: Any) -> Self:
         """Do not choose an arm until `resume`; rewards of earlier decisions for it are still learned."""
-        return self._alter_arm("pause", name)
+        return self._carry_out(lambda: (self, self.plan_arm("pause", name)))
 
     def resume(self, name: Any) -> Self:
         """Choose a paused arm again."""
-        return self._alter_arm("resume", name)
+        return self._carry_out(lambda: (self, self.plan_arm("resume", name)))
 
-    def _alter_arm(self, what: str, name: Any) -> Self:
-        def gather() -> list[Change]:
-            return [Change("arm", {"what": what, "arm": encode_arm(self._table.find(name))})]
-
-        self._change(gather)
-        return self
+    def plan_arm(self, what: str, name: Any, features: ArrayLike | None = None) -> list[Change]:
+        """The change to `apply` that adds, removes, pauses or resumes an arm."""
+        arm = self._table.new(name, features) if what == "add" else self._table.find(name)
+        return [Change("arm", {"what": what, "arm": encode_arm(arm)})]
 
     # Changes.
 
-    def _change(self, make: Callable[[], list[Change]]) -> None:
-        """Make changes, write them down where there is a journal, and apply them."""
-        changes = make() if self._journal is None else self._journal.write(make, self.replay)
-        try:
-            for change in changes:
-                self.apply(change)
-        except ValueError:  # it comes again whenever the change is replayed: the bandit is what the journal says
-            self._note_applied()
-            raise
-        if changes:
-            self._note_applied()
-
-    def _note_applied(self) -> None:
-        if self._journal is not None:
-            self._model.close_block()
-            self._journal.applied()
-
-    def keep_in(self, journal: Journal) -> None:
-        """Write every change down before it counts; `onepass.decisions.open_bandit` has a journal in a file."""
-        self._journal = journal
-
-    def replay(self, change: Change) -> None:
-        """Apply a change that was written down before; what could not be learned then can't be now."""
-        with suppress(ValueError):
-            self.apply(change)
+    def close_block(self) -> None:
+        """Let rewards that were learned wait for no others, so that it does not matter where a snapshot is taken."""
         self._model.close_block()
 
     def apply(self, change: Change) -> None:
@@ -620,13 +624,13 @@ class ContextualBandit:
         if self._scaling is not None:
             self._scaling.see(change.context)
         if change.data["waits"]:
-            self._ledger.open(Pending.of(change))
+            self._history.open(Pending.of(change))
 
     def _apply_rewards(self, change: Change) -> None:
-        triples = [(self._ledger.pending[key], name, value) for key, name, value in change.data["rewards"]]
+        triples = [(self._history.pending[key], name, value) for key, name, value in change.data["rewards"]]
         self._learn_decided([(one, one.arm(name), value) for one, name, value in triples])
         for decision, name, value in triples:
-            self._ledger.reward(decision, decision.arm(name), value)
+            self._history.reward(decision, decision.arm(name), value)
         self.n_unknown += change.data["n_unknown"]
 
     def _learn_decided(self, triples: list[tuple[Pending, Arm, float]]) -> None:
@@ -657,11 +661,11 @@ class ContextualBandit:
             raise
 
     def _apply_expiry(self, change: Change) -> None:
-        expired, reward = [self._ledger.pending[key] for key in change.data["ids"]], change.data["reward"]
+        expired, reward = [self._history.pending[key] for key in change.data["ids"]], change.data["reward"]
         if reward is not None:
             self._learn_decided([(one, arm, reward) for one in expired for arm in one.waiting])
         for decision in expired:
-            self._ledger.close(decision)
+            self._history.close(decision)
 
     def _apply_arm(self, change: Change) -> None:
         arm = decode_arm(change.data["arm"])
@@ -754,7 +758,7 @@ class ContextualBandit:
         return {"settings": given, "counts": counts, "model": parameters}, {
             **nested("model", arrays),
             **self._table.arrays(),
-            **self._ledger.export(),
+            **self._history.export(),
             **scaling,
         }
 
@@ -775,7 +779,7 @@ class ContextualBandit:
         for name in _COUNTS:
             setattr(bandit, name, as_tally(parameters["counts"][name], name))
         bandit._model.restore(parameters["model"], under("model", arrays))
-        bandit._ledger = Ledger.restore(arrays, bandit.n_features)
+        bandit._history = DecisionHistory.restore(arrays, bandit.n_features)
         if bandit._scaling is not None:
             bandit._scaling.restore(arrays)
         return bandit

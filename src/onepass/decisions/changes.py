@@ -1,12 +1,11 @@
-"""Changes of a bandit: everything that makes it another one, as plain data that a journal can keep."""
+"""Changes of a bandit: everything that makes it another one, as plain data that an event store can keep."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from onepass._typing import FloatArray
 
-__all__ = ["Change", "Journal"]
+__all__ = ["Change"]
 
 
 @dataclass(frozen=True)
@@ -28,16 +27,3 @@ class Change:
     data: dict[str, Any]
     context: FloatArray | None = None
     key: str = ""
-
-
-class Journal(Protocol):
-    """Where changes are written before they count."""
-
-    def write(self, make: Callable[[], list[Change]], replay: Callable[[Change], None]) -> list[Change]:
-        """Replay what others have written meanwhile, make changes, and return them once they are written.
-
-        All of them are written or none; they are not applied yet.
-        """
-
-    def applied(self) -> None:
-        """Take note that the last changes were applied: the moment for a snapshot."""

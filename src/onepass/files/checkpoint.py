@@ -100,8 +100,9 @@ def save_with_parameters(model: Any, path: str | os.PathLike[str], more: Paramet
 
 def to_bytes(model: Any) -> bytes:
     """The content of the file that `save` would write."""
-    name = type(model).__name__
-    known = name in savable_names() and type(model) is savable(name)
+    name = getattr(model, "saved_as", type(model).__name__)
+    exactly = not hasattr(model, "saved_as")  # a class that says so is in files what it is derived from
+    known = name in savable_names() and (type(model) is savable(name) if exactly else isinstance(model, savable(name)))
     if not known:
         raise TypeError(f"model must be one of {', '.join(savable_names())}, got {name}")
     return _encoded(name, *model.export_state())

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from onepass.service.served import BanditModel
-
 if TYPE_CHECKING:
     from onepass.service.learner import Learner
 
@@ -42,8 +40,8 @@ class Counts:
         champion, scores, shadow = learner.champion, learner.scores, learner.candidate_scores
         numbers = {"learned": champion.n_seen, "refused": learner.n_refused, **scores.sums()}
         numbers["set_aside"] = champion.n_set_aside
-        if isinstance(champion, BanditModel):
-            numbers["decisions"] = champion.model.n_decisions
+        if champion.n_decisions is not None:
+            numbers["decisions"] = champion.n_decisions
         self._model.look(scores, numbers)
         if shadow is not None:
             self._shadow.look(shadow, shadow.sums())

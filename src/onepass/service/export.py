@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from onepass.decisions.journal import change_of
+from onepass.decisions.stored import change_of
 from onepass.files.atomic import atomic_file
 from onepass.files.events import Event, EventLog, EventStore
 from onepass.service.journal import Journal

@@ -15,9 +15,6 @@ from onepass.service.errors import ProblemError
 from onepass.service.journal import Journal
 from onepass.service.learner import Learner
 from onepass.service.operations import (
-    Call,
-    ChangeArm,
-    Decide,
     DropShadow,
     Expire,
     Label,
@@ -30,19 +27,14 @@ from onepass.service.operations import (
     Rollback,
     Shadow,
     Withdraw,
+    WriterCall,
     checked_candidate,
 )
 from onepass.service.predictor import Predictor, Published
-from onepass.service.rows import Rows
-from onepass.service.served import BanditModel, RowModel
-from onepass.service.served.base import not_for
 from onepass.service.served.values import raise_first
 from onepass.service.settings import ServiceSettings
 from onepass.service.wire import (
-    ArmRequest,
     ArmsRequest,
-    DecideRequest,
-    Decision,
     Declared,
     ExpireRequest,
     Explained,
@@ -54,6 +46,7 @@ from onepass.service.wire import (
     PredictRequest,
     RewardRequest,
     RollbackRequest,
+    Rows,
 )
 from onepass.service.writer import Ticket, Writer
 
@@ -94,7 +87,7 @@ class HostedModel:
         except BaseException:
             self.journal.close()
             raise
-        self.published: Published = Published(0, None)
+        self.published: Published
         self._learner, self._counts = learner, Counts()
         self._publish(learner)
         self._predictor = Predictor(self)
@@ -107,7 +100,6 @@ class HostedModel:
             queue=settings.queue,
             begin=begin,
         )
-        self._writer.keep_bandit()
         self._next_look = time.monotonic()
         self._is_interrupted = False  # of a replica: whether its learner may have applied a part of what was written
         if not settings.follow:
@@ -134,7 +126,7 @@ class HostedModel:
     def counters(self) -> dict[str, float]:
         """Numbers for monitoring, those that there are for a model of this kind."""
         model, found = self.published.model, self._counts.numbers(with_shadow=self._learner.candidate is not None)
-        if isinstance(model, BanditModel):
+        if model.n_pending is not None:
             found["decisions_waiting"] = float(self.n_pending)
         else:
             found |= {"predictions_waiting": float(self.n_pending), "labels_waiting": float(len(self.journal.waiting))}
@@ -160,8 +152,8 @@ class HostedModel:
     @property
     def n_pending(self) -> int:
         """Predictions that wait for a label, or decisions for a reward."""
-        model = self.published.model
-        return model.n_pending if isinstance(model, BanditModel) else len(self.journal.pending)
+        own = self.published.model.n_pending
+        return len(self.journal.pending) if own is None else own
 
     def status(self) -> dict[str, Any]:
         """What there is to know about the model at a glance, and what requests to it must look like."""
@@ -200,8 +192,6 @@ class HostedModel:
     def weights(self) -> dict[str, Any]:
         """What each feature does, with error bars, and what the model is in words."""
         model = self.published.model
-        if not isinstance(model, RowModel):
-            return {"version": self.published.version, "weights": {}, "facts": model.facts()}
         found = {
             label: [{"feature": one.feature, "mean": one.mean, "std": one.std} for one in weights]
             for label, weights in model.weights().items()
@@ -210,14 +200,14 @@ class HostedModel:
 
     async def waiting(self) -> dict[str, Any]:
         """The oldest predictions, or decisions, that wait for a label, and the oldest labels without prediction."""
-        found: dict[str, Any] = await self._ask(Call(self._list_waiting))
+        found: dict[str, Any] = await self.carry_out(WriterCall(self._list_waiting))
         return found
 
     def _list_waiting(self) -> dict[str, Any]:
         journal, model = self.journal, self._writer.learner.champion
         pending: Iterable[tuple[str, float | None]] = journal.pending.items()
-        if isinstance(model, BanditModel):
-            decisions = ((key, journal.find("decision", key)) for key in model.model.pending)
+        if model.n_pending is not None:
+            decisions = ((key, journal.find("decision", key)) for key in model.pending)
             pending = ((key, None if event is None else event.time) for key, event in decisions)
         return {
             "pending": [{"id": key, "since": since} for key, since in islice(pending, _SHOWN)],
@@ -228,7 +218,7 @@ class HostedModel:
 
     async def predict(self, request: PredictRequest) -> Prediction:
         """Predict a row; one with an id is kept until its label comes."""
-        asked = self._predictor.predict(request) if request.id is None else self._ask(Predict(request))
+        asked = self._predictor.predict(request) if request.id is None else self.carry_out(Predict(request))
         found: Prediction = await asked
         self._counts.predicted += 1
         return found
@@ -249,18 +239,18 @@ class HostedModel:
 
     async def learn(self, request: LearnRequest) -> Learned:
         """Learn a row."""
-        found: Learned = await self._ask(Learn(request))
+        found: Learned = await self.carry_out(Learn(request))
         return found
 
     async def learn_rows(self, rows: Rows, id: str | None = None) -> Learned:
         """Learn several rows: all of them or, with a problem, none."""
-        found: Learned = await self._ask(LearnRows(rows, id))
+        found: Learned = await self.carry_out(LearnRows(rows, id))
         return found
 
     async def label(self, request: LabelRequest) -> Learned:
         """Learn the target of an earlier prediction."""
         since = self.journal.pending.get(request.id)
-        found: Learned = await self._ask(Label(request))
+        found: Learned = await self.carry_out(Label(request))
         if since is not None:
             self._counts.label_lag.add(max(time.time() - since, 0.0))
         return found
@@ -273,37 +263,21 @@ class HostedModel:
                 raise one
         return found  # type: ignore[return-value]
 
-    async def decide(self, request: DecideRequest) -> Decision:
-        """Let a bandit choose."""
-        found: Decision = await self._ask(Decide(request))
-        return found
-
     async def arms(self, request: ArmsRequest) -> dict[str, Any]:
         """What a bandit expects of each arm in a context; decides nothing."""
 
         def look() -> dict[str, Any]:  # in the writer's thread, where the bandit doesn't change
             learner = self._writer.learner
-            if not isinstance(learner.champion, BanditModel):
-                raise not_for(learner.champion.kind, "arms")
-            return {"arms": learner.champion.beliefs(request.context), "version": learner.version}
+            arms = learner.champion.as_bandit("arms").beliefs(request.context)
+            return {"arms": arms, "version": learner.version}
 
-        found: dict[str, Any] = await self._ask(Call(look))
-        return found
-
-    async def change_arm(self, request: ArmRequest) -> dict[str, Any]:
-        """Add, remove, pause or resume an arm of a bandit."""
-        found: dict[str, Any] = await self._ask(ChangeArm(request))
-        return found
-
-    async def expire(self, request: ExpireRequest) -> dict[str, Any]:
-        """Have a bandit stop waiting for the rewards of old decisions."""
-        found: dict[str, Any] = await self._ask(Expire(request.after, request.default))
+        found: dict[str, Any] = await self.carry_out(WriterCall(look))
         return found
 
     async def reward(self, request: RewardRequest) -> Learned:
         """Tell a bandit what came of a decision."""
         reward = Reward(request)
-        found: Learned = await self._ask(reward)
+        found: Learned = await self.carry_out(reward)
         if reward.lag is not None:
             self._counts.label_lag.add(reward.lag)
         return found
@@ -317,48 +291,48 @@ class HostedModel:
             self.journal.save(self._writer.learner, pinned=True)
             return {"version": self._writer.learner.version}
 
-        found: dict[str, Any] = await self._ask(Call(save, "no snapshot was saved"))
+        found: dict[str, Any] = await self.carry_out(WriterCall(save, "no snapshot was saved"))
         return found
 
     async def rollback(self, request: RollbackRequest) -> dict[str, Any]:
         """Go back to an earlier version."""
-        found: dict[str, Any] = await self._ask(Rollback(request.version))
+        found: dict[str, Any] = await self.carry_out(Rollback(request.version))
         return found
 
     async def set_shadow(self, content: bytes | Declared) -> dict[str, Any]:
         """Let a candidate, a model file or a description, learn the same stream."""
         sound = await asyncio.to_thread(lambda: checked_candidate(model_content(content)))  # an event is for good
-        found: dict[str, Any] = await self._ask(Shadow(sound))
+        found: dict[str, Any] = await self.carry_out(Shadow(sound))
         return found
 
     async def drop_shadow(self) -> None:
         """End the shadow of a candidate."""
-        await self._ask(DropShadow())
+        await self.carry_out(DropShadow())
 
     async def promote(self) -> dict[str, Any]:
         """Let the candidate answer from now on."""
-        found: dict[str, Any] = await self._ask(Promote())
+        found: dict[str, Any] = await self.carry_out(Promote())
         return found
 
     async def forget(self, id: str) -> int:
         """Delete what was kept under an id; the model keeps what it has learned from it."""
 
         def forget() -> int:
-            if isinstance(self._writer.learner.champion, BanditModel):
+            if self._writer.learner.champion.n_pending is not None:
                 self._writer.carry_out_now(Withdraw(id))
             return self.journal.forget(id, self._writer.learner)
 
-        found: int = await self._ask(Call(forget, "nothing was deleted"))
+        found: int = await self.carry_out(WriterCall(forget, "nothing was deleted"))
         return found
 
     async def file(self) -> bytes:
         """The model as `onepass.save` writes it."""
-        found: bytes = await self._ask(Call(lambda: self._writer.learner.champion.content()))
+        found: bytes = await self.carry_out(WriterCall(lambda: self._writer.learner.champion.content()))
         return found
 
     async def delete(self) -> None:
         """Delete the model and all its events."""
-        await self._ask(Call(self._writer.delete, "the model was not deleted"))
+        await self.carry_out(WriterCall(self._writer.delete, "the model was not deleted"))
         await self.stop()
 
     async def stop(self) -> None:
@@ -385,7 +359,8 @@ class HostedModel:
 
     # Between the threads.
 
-    async def _ask(self, operation: Operation) -> Any:
+    async def carry_out(self, operation: Operation) -> Any:
+        """Have the writer carry out an operation, and return its answer."""
         if self._settings.follow:
             raise ProblemError(409, "a replica", "this service only predicts; send this to the service that learns")
         future: asyncio.Future[Any] = self._loop.create_future()
@@ -403,8 +378,7 @@ class HostedModel:
 
     def _publish(self, learner: Learner) -> None:
         """Called by the writer: what predictions are made with from now on."""
-        model = learner.champion.published() if isinstance(learner.champion, RowModel) else learner.champion
-        self.published, self._learner = Published(learner.version, model), learner
+        self.published, self._learner = Published(learner.version, learner.champion.published()), learner
         self._counts.look(learner)
 
     def _keep_house(self) -> bool:
@@ -416,9 +390,9 @@ class HostedModel:
         if self.journal.expire(now - keep):  # there may be more
             self._next_look = time.monotonic()
         champion = self._writer.learner.champion
-        if isinstance(champion, BanditModel) and champion.n_pending:
+        if champion.n_pending:
             with suppress(ProblemError):  # a full queue, or the end: the next look tries again
-                self._writer.submit(Ticket(Expire(keep, now=now), float("inf"), None))
+                self._writer.submit(Ticket(Expire(ExpireRequest(keep), now), float("inf"), None))
         self._overdue = self._count_overdue(now + behind - keep) if behind else 0
         if self._settings.keep_events is not None:
             self.journal.prune(self._writer.learner, now - self._settings.keep_events)
@@ -427,8 +401,8 @@ class HostedModel:
     def _count_overdue(self, before: float) -> int:
         """How many that wait would have expired if the clock of the system were trusted."""
         champion = self._writer.learner.champion
-        if isinstance(champion, BanditModel):
-            return len(champion.model.pending_until(before))
+        if champion.n_pending is not None:
+            return len(champion.pending_until(before))
         journal = self.journal
         return sum(since < before for waiting in (journal.pending, journal.waiting) for since in waiting.values())
 
@@ -440,9 +414,7 @@ def _resolve(tickets: list[Ticket]) -> None:
 
 
 def _predict_rows(published: Published, rows: Rows, level: float) -> dict[str, Any]:
-    model = published.model
-    if not isinstance(model, RowModel):
-        raise not_for(model.kind, "predictions")
+    model = published.model.as_rows("predictions")
     if not len(rows):
         raise ProblemError(422, "bad value", "there are no rows")
     if rows.records is None:
@@ -454,9 +426,7 @@ def _predict_rows(published: Published, rows: Rows, level: float) -> dict[str, A
 
 
 def _explain(published: Published, request: ExplainRequest) -> Explained:
-    model = published.model
-    if not isinstance(model, RowModel):
-        raise not_for(model.kind, "explaining predictions")
+    model = published.model.as_rows("explaining predictions")
     rows, bad = model.read([request.x], [request.key])
     if bad:
         raise bad[0]

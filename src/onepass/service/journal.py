@@ -14,7 +14,6 @@ from typing import Any
 from onepass.files.events import Event, EventLog, EventStoreError
 from onepass.service.errors import ProblemError
 from onepass.service.learner import History, Learner, Prepared
-from onepass.service.served import BanditModel
 
 __all__ = ["Journal", "each_group", "own_key", "replay", "stream_of"]
 
@@ -215,7 +214,7 @@ class Journal:
         """Delete everything that was kept under an id; the model keeps what it has learned from it."""
         self.save(learner)  # without their content, the events before it can't be replayed
         found = self.store.forget(self.stream, key)
-        if isinstance(learner.champion, BanditModel):  # contexts of decisions that waited are in earlier snapshots
+        if learner.champion.n_pending is not None:  # contexts of decisions that waited are in earlier snapshots
             self._delete_snapshots(learner.version - 1)
         self.pending.pop(key, None)
         self.waiting.pop(key, None)

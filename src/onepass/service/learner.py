@@ -22,10 +22,8 @@ from onepass._typing import FloatArray
 from onepass.files.checkpoint import from_bytes
 from onepass.files.events import Event
 from onepass.service.errors import ProblemError
-from onepass.service.rewards import RewardScores
 from onepass.service.scores import AlarmKind, Scores
-from onepass.service.served import BanditModel, RowModel, RowNumbers, Served, serve
-from onepass.service.served.bandit import CHANGES
+from onepass.service.served import RowModel, RowNumbers, Served, serve
 from onepass.service.served.values import raise_first
 
 __all__ = ["History", "Learner", "Prepared", "cant_be_learned", "read_inputs", "read_label", "table_bytes"]
@@ -93,8 +91,8 @@ class Learner:
         self.version: int = version
         self.origin = origin
         self.candidate: Served | None = None
-        self.scores = _scores_of(champion)
-        self.candidate_scores: Scores | RewardScores | None = None
+        self.scores = champion.scores()
+        self.candidate_scores: Any = None
         self.n_refused: int = 0
         self.refusals: dict[int, str] = {}
 
@@ -115,7 +113,7 @@ class Learner:
             if event.forgotten:  # nobody knows whether anything was learned from it
                 raise _lost(event)
         loud = [pair for pair in events if not _is_quiet(pair[0])]
-        for is_row, run in groupby(loud, lambda pair: self._is_row(pair[0])):
+        for is_row, run in groupby(loud, lambda pair: pair[0].kind in self.champion.rows):
             if is_row:
                 problems |= self._learn_together([_pending_row(event, prepared, history) for event, prepared in run])
             else:
@@ -125,23 +123,22 @@ class Learner:
             self.version = events[-1][0].number
         return problems
 
-    def _is_row(self, event: Event) -> bool:
-        return isinstance(self.champion, RowModel) and event.kind in ("learn", "prediction", "label")
-
     def _happen(self, event: Event, prepared: Prepared | None, history: History) -> dict[int, ProblemError]:
         if event.kind == "rows":
             return self._learn_batch(event, prepared)
-        if isinstance(self.champion, BanditModel) and event.kind in CHANGES:
-            self.champion.replay(event)
-            self.note_change(event)
-        else:
-            getattr(self, f"_apply_{event.kind}")(event, history)
+        if event.kind in self.champion.changes:
+            return self._change(event)
+        getattr(self, f"_apply_{event.kind}")(event, history)
         return {}
 
-    def note_change(self, event: Event) -> None:
-        """Count a change of a bandit, which has happened already."""
-        assert isinstance(self.scores, RewardScores)
+    def _change(self, event: Event) -> dict[int, ProblemError]:
+        """Let a change of a bandit happen, and count it."""
         self.scores.note(event)
+        try:
+            self.champion.apply(event)
+        except ValueError as error:
+            return self._refused(self.champion, event, 1, error)
+        return {}
 
     # Rows.
 
@@ -182,7 +179,7 @@ class Learner:
             return self._refused(model, event, len(ready.y), error)
         return {}
 
-    def _refused(self, model: RowModel, event: Event, n_rows: int, error: Exception) -> dict[int, ProblemError]:
+    def _refused(self, model: Served, event: Event, n_rows: int, error: Exception) -> dict[int, ProblemError]:
         """The problem for the sender of rows that can't be learned; none if only the candidate can't learn them."""
         if model is not self.champion:
             return {}
@@ -205,7 +202,7 @@ class Learner:
 
     def _models(self) -> list[tuple[RowModel, Scores]]:
         pairs = ((self.champion, self.scores), (self.candidate, self.candidate_scores))
-        return [(one, scores) for one, scores in pairs if isinstance(one, RowModel) and isinstance(scores, Scores)]
+        return [(one.as_rows("rows with targets"), scores) for one, scores in pairs if one is not None]
 
     # What is done to the model as a whole.
 
@@ -229,7 +226,7 @@ class Learner:
 
     def _apply_shadow(self, event: Event, history: History) -> None:
         self.candidate = serve(from_bytes(event.blob))
-        self.candidate_scores = _scores_of(self.candidate)
+        self.candidate_scores = self.candidate.scores()
 
     def _apply_drop(self, event: Event, history: History) -> None:
         self.candidate = self.candidate_scores = None
@@ -269,9 +266,9 @@ class Learner:
             if "candidate" in archive.namelist():
                 learner.candidate = serve(from_bytes(archive.read("candidate")))
         learner.n_refused, learner.refusals = state["n_refused"], dict(state["refusals"])
-        learner.scores = _scores_of(learner.champion, state["scores"])
+        learner.scores = learner.champion.scores(state["scores"])
         if learner.candidate is not None:
-            learner.candidate_scores = _scores_of(learner.candidate, state["candidate_scores"])
+            learner.candidate_scores = learner.candidate.scores(state["candidate_scores"])
         return learner
 
 
@@ -301,12 +298,6 @@ def table_bytes(table: Any) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_batch(table)
     return bytes(sink.getvalue())
-
-
-def _scores_of(model: Served, state: dict[str, Any] | None = None) -> Scores | RewardScores:
-    if not isinstance(model, RowModel):
-        return RewardScores() if state is None else RewardScores.from_state(state)
-    return Scores(model.task) if state is None else Scores.from_state(model.task, state)
 
 
 def _is_quiet(event: Event) -> bool:

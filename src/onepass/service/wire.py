@@ -1,6 +1,6 @@
 """Types of all requests and answers: they are checked when decoded, and the OpenAPI document is made from them."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct
 
@@ -24,6 +24,7 @@ __all__ = [
     "Prediction",
     "RewardRequest",
     "RollbackRequest",
+    "Rows",
     "Scalar",
 ]
 
@@ -203,3 +204,15 @@ class Declared(Struct, forbid_unknown_fields=True):
     target: Any = None
     options: dict[str, Any] = {}
     learn: bool = False
+
+
+class Rows(NamedTuple):
+    """Rows of one request, in one of two forms, not yet checked against a model."""
+
+    table: Any = None
+    """A `pyarrow.RecordBatch` with a column per input, and the target's column where rows are to be learned."""
+    records: list[dict[str, Any]] | None = None
+    """JSON lines, decoded: ``{"x": {...}, "y": ..., "id": ...}``."""
+
+    def __len__(self) -> int:
+        return len(self.records) if self.records is not None else int(self.table.num_rows)

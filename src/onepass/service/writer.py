@@ -4,9 +4,8 @@ Requests that come while a transaction is synced to the disk wait for the next o
 the transaction their events are learned, a copy of the model is published for predictions, and only then are the
 requests answered.
 
-The store is right, whatever happens: where memory may differ from it, because a transaction was undone that a bandit
-had already followed or because a durable event could not be applied, the model is made from the store again before
-anything else is done with it.
+The store is right, whatever happens: where memory may differ from it, because a transaction may have ended unseen or a
+durable event could not be applied, the model is made from the store again before anything else is done with it.
 """
 
 import logging
@@ -14,20 +13,18 @@ import threading
 import time
 from asyncio import Future
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from errno import ENOSPC, EROFS
 from typing import Any
 
-from onepass.files.events import Event, EventStoreError
+from onepass.files.events import EventStoreError
 from onepass.service.counting import SECONDS, Durations
 from onepass.service.errors import ProblemError, StoringProblemError, reason_in_words
 from onepass.service.journal import Journal
-from onepass.service.learner import Learner, Prepared
-from onepass.service.operations import Call, Operation, prepare
+from onepass.service.learner import Learner
+from onepass.service.operations import Operation, WriterCall, prepare
 from onepass.service.outages import Outage
-from onepass.service.served import BanditModel, RowModel
-from onepass.service.served.bandit import CHANGES
+from onepass.service.transaction import Transaction, reading
 
 __all__ = ["Ticket", "Writer", "storing_problem"]
 
@@ -84,10 +81,6 @@ class Writer(threading.Thread):
         self._ready = threading.Condition()
         self._ends = self._deleted = False
         self._is_sound = True  # whether the learner is what the events in the store have led to
-        self._events: list[tuple[Event, Prepared | None, Ticket]] = []
-        self._ticket: Ticket  # whose events are being written
-        self._more_rows = 0
-        self._next_learner: Learner | None = None  # what the transaction leads to, where that is stored with it
         self._snapshot_at, self._learning = begin, 0.0
         self._copying = _Budget(_PUBLISHING)
         self._stale = False
@@ -175,8 +168,8 @@ class Writer(threading.Thread):
             return
         try:
             self._restore()
-            if isinstance(tickets[0].operation, Call):
-                with _reading(tickets[0].operation.undone):
+            if isinstance(tickets[0].operation, WriterCall):
+                with reading(tickets[0].operation.undone):
                     tickets[0].result = tickets[0].operation.action()
             else:
                 self._write(tickets)
@@ -201,28 +194,27 @@ class Writer(threading.Thread):
         self._try_to_restore()
 
     def _write(self, tickets: list[Ticket]) -> None:
-        with _reading(tickets[0].operation.undone):  # one that reads the past is alone in its group
+        with reading(tickets[0].operation.undone):  # one that reads the past is alone in its group
             prepare([ticket.operation for ticket in tickets], self.learner, self.journal)
         sound = [ticket for ticket in tickets if ticket.operation.problem is None]
         if not sound:
             return
-        self._events, self._more_rows, self._next_learner = [], 0, None
         begin = time.perf_counter()
         try:
             with self.journal.transaction():
-                for self._ticket in sound:
+                transaction = Transaction(self.journal, self.learner)
+                for ticket in sound:
                     try:
-                        self._ticket.result = self._ticket.operation.write(self)
+                        ticket.result = transaction.carry_out(ticket.operation)
                     except ProblemError as problem:
-                        self._ticket.operation.problem = problem
+                        ticket.operation.problem = problem
         except BaseException:
-            ahead = bool(self._events) and isinstance(self.learner.champion, BanditModel)
-            self._is_sound = not ahead and self._nothing_written()
+            self._is_sound = self._nothing_written()
             raise
         self.commits.add(time.perf_counter() - begin)
         self.outage.ended()
-        if self._events:
-            self._learn()
+        if transaction.events:
+            self._apply(transaction)
 
     def _nothing_written(self) -> bool:
         """Whether a transaction that failed is absent for sure: one whose end got lost may be there after all."""
@@ -231,35 +223,32 @@ class Writer(threading.Thread):
         except EventStoreError:
             return False
 
-    def _learn(self) -> None:
+    def _apply(self, transaction: Transaction) -> None:
         """Apply what is durable now; the caller always gets an answer."""
-        if self._next_learner is not None:
-            self._replace_learner(self._next_learner, self._next_learner.version)
+        if transaction.becomes is not None:
+            self._replace_learner(transaction.becomes, transaction.becomes.version)
             return
         begin = time.perf_counter()
         self._is_sound = False
         try:
-            done = CHANGES if isinstance(self.learner.champion, BanditModel) else ()  # a bandit has applied them itself
-            for event, _, _ in self._events:
+            for event, _, _ in transaction.events:
                 self.journal.note(event)
-                if event.kind in done:
-                    self.learner.note_change(event)
-            new = [(event, prepared) for event, prepared, _ in self._events if event.kind not in done]
-            problems = self.learner.apply(new, self.journal)
+            problems = self.learner.apply(
+                [(event, prepared) for event, prepared, _ in transaction.events], self.journal
+            )
             self.learner.version = self.journal.last
             self._is_sound = True
         except Exception:
             _log.exception("events of %s that are stored can't be learned now", self.journal.name)
             self._try_to_restore()
             return
-        for event, _, ticket in self._events:
-            ticket.operation.problem = problems.get(event.number)
+        for event, _, operation in transaction.events:
+            operation.problem = problems.get(event.number)
         self._learning += time.perf_counter() - begin
-        self.keep_bandit()
         self._stale = True
         if self._copying.allows():
             self._publish_now()
-        self._save_snapshot(due=any(event.kind in ("promote", "shadow") for event, _, _ in self._events))
+        self._save_snapshot(due=any(event.kind in ("promote", "shadow") for event, _, _ in transaction.events))
 
     def _restore(self) -> None:
         """Be what the store says."""
@@ -269,7 +258,6 @@ class Writer(threading.Thread):
     def _replace_learner(self, learner: Learner, snapshot_at: int) -> None:
         """Go on with another learner, which is what the store says."""
         self.learner, self._snapshot_at, self._is_sound = learner, snapshot_at, True
-        self.keep_bandit()
         self._publish_now()
 
     def _try_to_restore(self) -> None:
@@ -328,18 +316,10 @@ class Writer(threading.Thread):
             raise operation.problem
         self._restore()  # what is stored but could not be applied
 
-    def keep_bandit(self) -> None:
-        """Have a bandit write its changes here."""
-        if isinstance(self.learner.champion, BanditModel):
-            self.learner.champion.keep_in(self.write, self.next_number)
-
     def _publish_now(self) -> None:
         self._stale = False
         try:
-            if isinstance(self.learner.champion, RowModel):
-                with self._copying:
-                    self._publish(self.learner)
-            else:
+            with self._copying:
                 self._publish(self.learner)
         except Exception:  # predictions go on with the copy before, and the next group is followed by another attempt
             _log.exception("no copy of %s for predictions", self.journal.name)
@@ -354,37 +334,6 @@ class Writer(threading.Thread):
             _log.warning("no snapshot of %s: %s", self.journal.name, error)
             return
         self._snapshot_at, self._learning = self.learner.version, 0.0
-
-    # What operations see: see onepass.service.operations.Desk.
-
-    def find(self, kind: str, key: str) -> Event | None:
-        """An event, also one of this transaction."""
-        with _reading(self._ticket.operation.undone):
-            return self.journal.find(kind, key)
-
-    def write(
-        self, kind: str, key: str, payload: dict[str, Any], blob: bytes = b"", prepared: Prepared | None = None
-    ) -> Event:
-        """Append an event, to be applied after the transaction."""
-        first = self._events[0][0].number if self._events else self.next_number()
-        asked = self._ticket.operation
-        event = self.journal.append(kind, asked.event_key or key, {**payload, **asked.note, "group": first}, blob)
-        self._events.append((event, prepared, self._ticket))
-        self._more_rows += 0 if prepared is None else len(prepared.y)
-        return event
-
-    def next_number(self) -> int:
-        """Number of the next event."""
-        return self.journal.last + 1
-
-    def n_seen(self, more: int) -> int:
-        """Rows that the model will have learned with an event of ``more`` rows that is written next."""
-        return self.learner.champion.n_seen + self._more_rows + more
-
-    def become(self, learner: Learner) -> None:
-        """Have the transaction lead to another learner, which is stored with it: its events need no past any more."""
-        self.journal.save(learner)
-        self._next_learner = learner
 
 
 class _Budget:
@@ -410,17 +359,6 @@ class _Budget:
 
     def __exit__(self, *raised: object) -> None:
         self._last, self._cost = time.monotonic(), time.thread_time() - self._begin
-
-
-@contextmanager
-def _reading(undone: str) -> Iterator[None]:
-    """A block that reads: damaged events refuse the request that needs them, and others are still written."""
-    try:
-        yield
-    except EventStoreError as error:
-        if not error.is_of_content:
-            raise
-        raise ProblemError(410, "content damaged", f"{undone}: {error.strerror}") from error
 
 
 def storing_problem(error: EventStoreError, undone: str) -> StoringProblemError:

@@ -10,7 +10,6 @@ import numpy as np
 
 from onepass.service.counting import Durations
 from onepass.service.errors import ProblemError
-from onepass.service.rows import Rows
 from onepass.service.wire import (
     ArmRequest,
     ArmsRequest,
@@ -27,6 +26,7 @@ from onepass.service.wire import (
     PredictRequest,
     RewardRequest,
     RollbackRequest,
+    Rows,
 )
 
 __all__ = ["ModelDouble", "StateDouble"]
@@ -39,7 +39,7 @@ class ModelDouble:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.published = SimpleNamespace(model=None)
+        self.published = SimpleNamespace(model=SimpleNamespace(refuse_unknown=lambda names: None))
         self.asked: list[Any] = []
         self.failure: Exception | None = None
         self.why_not_writable: str | None = None
@@ -113,9 +113,15 @@ class ModelDouble:
             *[Learned(one.id, "learned", 4, 4) for one in requests[1:]],
         ]
 
-    async def decide(self, request: DecideRequest) -> Decision:
+    async def carry_out(self, operation: Any) -> Any:
+        request = operation.asked
         self._note(request)
-        return Decision(request.id or "made", "red", ["red"], 0.5, 4)
+        answers: dict[type, Any] = {
+            DecideRequest: lambda: Decision(request.id or "made", "red", ["red"], 0.5, 4),
+            ArmRequest: lambda: {"arms": [request.arm], "paused": [], "version": 3},
+            ExpireRequest: lambda: {"expired": 0, "version": 3},
+        }
+        return answers[type(request)]()
 
     async def arms(self, request: ArmsRequest) -> dict[str, Any]:
         self._note(request)
@@ -151,14 +157,6 @@ class ModelDouble:
     async def promote(self) -> dict[str, Any]:
         self._note("promote")
         return self.status()
-
-    async def change_arm(self, request: ArmRequest) -> dict[str, Any]:
-        self._note(request)
-        return {"arms": [request.arm], "paused": [], "version": 3}
-
-    async def expire(self, request: ExpireRequest) -> dict[str, Any]:
-        self._note(request)
-        return {"expired": 0, "version": 3}
 
     async def forget(self, id: str) -> int:
         self._note(id)

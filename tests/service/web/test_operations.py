@@ -26,11 +26,19 @@ def stream(**columns: Any) -> bytes:
 
 
 def test_the_models_are_started_and_stopped_with_the_application(served: Served) -> None:
-    async def live() -> None:
-        async with served.app.router.lifespan_context(served.app):
-            assert served.state.events == ["started"]
+    sent: list[str] = []
+    asked = iter(["lifespan.startup", "lifespan.shutdown"])
 
-    asyncio.run(live())
+    async def receive() -> Any:
+        if sent:
+            assert served.state.events == ["started"]
+        return {"type": next(asked)}
+
+    async def send(message: Any) -> None:
+        sent.append(message["type"])
+
+    asyncio.run(served.app({"type": "lifespan", "state": {}}, receive, send))
+    assert sent == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
     assert served.state.events == ["started", "stopped"]
 
 

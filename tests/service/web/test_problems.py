@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from onepass.service.errors import ProblemError
-from onepass.service.web.problems import Problems
+from onepass.service.web.app import Application
 from tests.service.web.conftest import Served
 
 PROBLEM = "application/problem+json"
@@ -59,7 +59,7 @@ def test_a_bug_is_logged_and_its_traceback_stays_here(served: Served, caplog: py
     assert vars(record)["path"] == "/v1/models/price/predict"
 
 
-def test_an_answer_that_has_begun_is_not_begun_again() -> None:
+def test_an_answer_that_has_begun_is_not_begun_again(served: Served) -> None:
     sent: list[Any] = []
 
     async def half(scope: Any, receive: Any, send: Any) -> None:
@@ -72,8 +72,10 @@ def test_an_answer_that_has_begun_is_not_begun_again() -> None:
     async def receive() -> Any:
         raise AssertionError
 
+    app = Application(served.app.services, half)
+    scope = {"type": "http", "path": "/", "method": "GET", "headers": [(b"host", b"localhost")]}
     with pytest.raises(RuntimeError, match="in the middle"):
-        asyncio.run(Problems(half)({"type": "http", "path": "/", "method": "GET"}, receive, send))
+        asyncio.run(app(scope, receive, send))
     assert [one["type"] for one in sent] == ["http.response.start"]
 
 

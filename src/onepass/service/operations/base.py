@@ -1,18 +1,18 @@
-"""What an operation is, and how the same request is known when it comes again."""
+"""What an operation is, what it is planned into, and how the same request is known when it comes again."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from hashlib import blake2b
-from types import MappingProxyType
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import msgspec
 
+from onepass.decisions.planned import Planned
 from onepass.files.events import Event
 from onepass.service.errors import ProblemError
 from onepass.service.learner import History, Learner, Prepared, cant_be_learned
 
-__all__ = ["Desk", "Operation", "check_free", "check_kept", "digest", "earlier_answer", "encode", "used_before"]
+__all__ = ["Change", "Operation", "Plan", "Planning", "check_free", "check_kept", "digest", "encode", "plan_once"]
 
 encode = msgspec.json.Encoder(order="sorted").encode
 """JSON that is the same for the same content."""
@@ -36,41 +36,56 @@ def _compared(value: Any) -> Any:
     return float(value) + 0.0 if abs(value) <= 2**53 else value  # -0.0 is 0.0
 
 
-class Desk(Protocol):
-    """Where operations write: the journal inside a transaction, and the model before it."""
+class Change(NamedTuple):
+    """What a request changes, as an event keeps it."""
+
+    kind: str
+    key: str
+    payload: Mapping[str, Any]
+    blob: bytes = b""
+    n_rows: int = 0
+    """That the model will have learned with it."""
+    prepared: Prepared | None = None
+    """Its rows as the model reads them, so that they need not be read again."""
+
+
+class Plan(NamedTuple):
+    """What becomes of a request: its answer, and the changes to append and apply; none if it came before."""
+
+    answer: Any
+    changes: tuple[Change, ...] = ()
+    becomes: Learner | None = None
+    """What the changes lead to, where that is stored with them: then they need no past any more."""
+
+
+class Planning(Protocol):
+    """What a request is planned with: the past up to the request before it, and the model before its group."""
 
     learner: Learner
+    planned: Planned
+    """Decisions and rewards of a bandit that requests of the same group will have made."""
 
     def find(self, kind: str, key: str) -> Event | None:
-        """An event, also one of this transaction."""
+        """An event, also one of the same group."""
 
-    def write(
-        self, kind: str, key: str, payload: dict[str, Any], blob: bytes = b"", prepared: Prepared | None = None
-    ) -> Event:
-        """Append an event, to be applied after the transaction."""
-
+    @property
     def next_number(self) -> int:
         """Number of the next event."""
 
     def n_seen(self, more: int) -> int:
-        """Rows that the model will have learned with an event of ``more`` rows that is written next."""
-
-    def become(self, learner: Learner) -> None:
-        """Have the transaction lead to another learner, which is stored with it: its events need no past any more."""
+        """Rows that the model will have learned with an event of ``more`` rows that comes next."""
 
 
 class Operation(ABC):
-    """One request; ``problem`` is set if it is found to be wrong before the transaction."""
+    """One request; ``problem`` is set if it is found to be wrong before it is planned."""
 
     alone: ClassVar[bool] = False
     """Whether no other may share its group: what others are prepared for would not be the model any more."""
+    kind: ClassVar[str] = ""
+    """Of the event that it becomes, where clients can name it."""
     problem: ProblemError | None = None
     undone: str = "nothing was learned"
     """What the caller gets if its events can't be stored."""
-    note: Mapping[str, Any] = MappingProxyType({})
-    """What its event keeps in addition."""
-    event_key: str | None = None
-    """Key of its event, where it is not for the model to say."""
 
     def look_back(self, learner: Learner, history: History) -> None:
         """Read the earlier events that it needs, before its transaction, so that other writers don't wait for it.
@@ -79,19 +94,39 @@ class Operation(ABC):
         """
         return
 
+    def key(self, planning: Planning) -> str | None:
+        """Key of its event, by which it is known when it comes again; None if the client has not named it."""
+        return None
+
+    @property
+    def request(self) -> str:
+        """What tells it from another request with the same key."""
+        return ""
+
     @abstractmethod
-    def write(self, desk: Desk) -> Any:
-        """Write what there is to write, and return the answer; a `ProblemError` leaves everything as it was."""
+    def plan(self, planning: Planning) -> Plan:
+        """Say what is to be changed, and the answer; a `ProblemError` refuses the request."""
+
+    def answer_of(self, event: Event) -> Any:
+        """The answer that a request got when it came first."""
+        return event.payload["answer"]
 
 
-def earlier_answer(event: Event, request: str, learner: Learner) -> Any:
-    """The answer to a request that was made before; another one of the same id is refused."""
+def plan_once(operation: Operation, planning: Planning) -> Plan:
+    """Plan a request, or answer it as before: nothing else decides whether a request has come before.
+
+    Another request with the same key is refused, and so is one about what was deleted.
+    """
+    key = operation.key(planning)
+    event = None if key is None else planning.find(operation.kind, key)
+    if event is None:
+        return operation.plan(planning)
     check_kept(event)
-    if event.payload["request"] != request:
+    if event.payload["request"] != operation.request:
         raise used_before(event)
-    if event.number in learner.refusals:
-        raise cant_be_learned(event.number, learner.refusals[event.number])
-    return event.payload["answer"]
+    if event.number in planning.learner.refusals:
+        raise cant_be_learned(event.number, planning.learner.refusals[event.number])
+    return Plan(operation.answer_of(event))
 
 
 def used_before(event: Event) -> ProblemError:
@@ -104,13 +139,13 @@ def used_before(event: Event) -> ProblemError:
     )
 
 
-def check_free(desk: Desk, key: str, *kinds: str) -> None:
+def check_free(planning: Planning, key: str, *kinds: str) -> None:
     """Refuse an id that another kind of request has used: a row that is learned and labelled would count twice.
 
     What has expired is no longer in the way: its row may be learned under the same id.
     """
     for kind in kinds:
-        event = desk.find(kind, key)
+        event = planning.find(kind, key)
         if event is None:
             continue
         check_kept(event)

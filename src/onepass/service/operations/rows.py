@@ -1,6 +1,7 @@
 """Rows that are predicted, learned and labelled."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 from uuid import uuid4
@@ -8,14 +9,14 @@ from uuid import uuid4
 import msgspec
 
 from onepass._typing import FloatArray
+from onepass.files.events import Event
 from onepass.service.errors import ProblemError
 from onepass.service.learner import History, Learner, Prepared, read_inputs, read_label, table_bytes
-from onepass.service.operations.base import Desk, Operation, check_free, check_kept, digest, earlier_answer, encode
-from onepass.service.rows import Rows
+from onepass.service.operations.base import Change, Operation, Plan, Planning, check_free, check_kept, digest, encode
 from onepass.service.served import RowModel, RowNumbers
-from onepass.service.served.base import answers, not_for
+from onepass.service.served.base import answers
 from onepass.service.served.values import raise_first
-from onepass.service.wire import Key, LabelRequest, Learned, LearnRequest, Prediction, PredictRequest
+from onepass.service.wire import Key, LabelRequest, Learned, LearnRequest, Prediction, PredictRequest, Rows
 
 __all__ = ["Label", "Learn", "LearnRows", "Predict", "prepare"]
 
@@ -23,8 +24,8 @@ __all__ = ["Label", "Learn", "LearnRows", "Predict", "prepare"]
 class RowOperation(Operation):
     """A request with one row."""
 
-    def __init__(self, x: Any, key: Key | None) -> None:
-        self.x, self.key = x, key
+    def __init__(self, x: Any, fleet_key: Key | None) -> None:
+        self.x, self.fleet_key = x, fleet_key
         self.rows: RowNumbers | None = None
         self.y: FloatArray | None = None
 
@@ -35,12 +36,31 @@ class RowOperation(Operation):
 
     def blob(self) -> bytes:
         """The row as an event keeps it."""
-        return encode({"x": self.x} if self.key is None else {"x": self.x, "key": self.key})
+        return encode({"x": self.x} if self.fleet_key is None else {"x": self.x, "key": self.fleet_key})
+
+
+class _Learning(Operation):
+    """A request to learn, which clients may name."""
+
+    id: str | None
+
+    def key(self, planning: Planning) -> str | None:
+        """The id that the client has given."""
+        return self.id
+
+    def answer_of(self, event: Event) -> Learned:
+        """What was answered."""
+        return msgspec.convert(event.payload["answer"], Learned)
+
+    def _learned(self, planning: Planning, n_rows: int) -> Learned:
+        """The answer to rows that are learned."""
+        return Learned(self.id or uuid4().hex, "learned", planning.next_number, planning.n_seen(n_rows))
 
 
 class Predict(RowOperation):
     """Predict a row and keep it until its label comes."""
 
+    kind = "prediction"
     undone = "the prediction was not stored"
 
     def __init__(self, request: PredictRequest) -> None:
@@ -49,16 +69,25 @@ class Predict(RowOperation):
         self.id, self.level = request.id, request.level
         self.answer: dict[str, Any] = {}
 
-    def write(self, desk: Desk) -> Prediction:
-        """Write the prediction; a label that has come before is learned with it."""
-        request = digest(self.x, self.key, self.level)
-        event = desk.find("prediction", self.id)
-        if event is not None:
-            return msgspec.convert(earlier_answer(event, request, desk.learner), Prediction)
-        check_free(desk, self.id, "learn", "rows")
-        label = desk.find("label", self.id)
-        answer = Prediction(desk.learner.version, self.id, **self.answer)
-        payload: dict[str, Any] = {"request": request}
+    def key(self, planning: Planning) -> str:
+        """The id of the prediction."""
+        return self.id
+
+    @cached_property
+    def request(self) -> str:
+        """What was to be predicted, and how."""
+        return digest(self.x, self.fleet_key, self.level)
+
+    def answer_of(self, event: Event) -> Prediction:
+        """The prediction that was made."""
+        return msgspec.convert(event.payload["answer"], Prediction)
+
+    def plan(self, planning: Planning) -> Plan:
+        """Keep the prediction; a label that has come before is learned with it."""
+        check_free(planning, self.id, "learn", "rows")
+        label = planning.find("label", self.id)
+        answer = Prediction(planning.learner.version, self.id, **self.answer)
+        payload: dict[str, Any] = {"request": self.request}
         prepared = None
         if label is not None:
             check_kept(label)
@@ -72,18 +101,20 @@ class Predict(RowOperation):
                 )
             answer.learned = True
             payload["y"] = read_label(label)
-            y, bad = _rows_of(desk).read_targets([payload["y"]])
+            y, bad = _rows_of(planning).read_targets([payload["y"]])
             if bad:  # the model was replaced by one with another target since the label came
                 raise bad[0]
             assert self.rows is not None
-            prepared = Prepared(_rows_of(desk), self.rows, y)
+            prepared = Prepared(_rows_of(planning), self.rows, y)
         payload["answer"] = msgspec.to_builtins(answer)
-        desk.write("prediction", self.id, payload, self.blob(), prepared)
-        return answer
+        change = Change(self.kind, self.id, payload, self.blob(), 0 if prepared is None else 1, prepared)
+        return Plan(answer, (change,))
 
 
-class Learn(RowOperation):
+class Learn(_Learning, RowOperation):
     """Learn a row with its target."""
+
+    kind = "learn"
 
     def __init__(self, request: LearnRequest) -> None:
         super().__init__(request.x, request.key)
@@ -94,25 +125,27 @@ class Learn(RowOperation):
         """The target."""
         return self.given_y
 
-    def write(self, desk: Desk) -> Learned:
-        """Write the row."""
-        request = ""
+    @cached_property
+    def request(self) -> str:
+        """The row, if it has a name to be known by."""
+        return "" if self.id is None else digest(self.x, self.fleet_key, self.given_y)
+
+    def plan(self, planning: Planning) -> Plan:
+        """Learn the row."""
         if self.id is not None:
-            request = digest(self.x, self.key, self.given_y)
-            event = desk.find("learn", self.id)
-            if event is not None:
-                return msgspec.convert(earlier_answer(event, request, desk.learner), Learned)
-            check_free(desk, self.id, "prediction", "label", "rows")
-        answer = Learned(self.id or uuid4().hex, "learned", desk.next_number(), desk.n_seen(1))
-        payload = {"y": self.given_y, "request": request, "answer": msgspec.to_builtins(answer)}
+            check_free(planning, self.id, "prediction", "label", "rows")
+        answer = self._learned(planning, 1)
+        payload = {"y": self.given_y, "request": self.request, "answer": msgspec.to_builtins(answer)}
         assert self.rows is not None
         assert self.y is not None
-        desk.write("learn", answer.id, payload, self.blob(), Prepared(_rows_of(desk), self.rows, self.y))
-        return answer
+        prepared = Prepared(_rows_of(planning), self.rows, self.y)
+        return Plan(answer, (Change(self.kind, answer.id, payload, self.blob(), 1, prepared),))
 
 
-class LearnRows(Operation):
+class LearnRows(_Learning):
     """Learn several rows as one event: all of them, or none."""
+
+    kind = "rows"
 
     def __init__(self, rows: Rows, id: str | None) -> None:
         self.rows, self.id = rows, id
@@ -132,29 +165,37 @@ class LearnRows(Operation):
             raise_first({**bad_targets, **bad})
         self.prepared = Prepared(model, numbers, y)
 
-    def write(self, desk: Desk) -> Learned:
-        """Write the rows."""
-        records, request = self.rows.records, ""
-        form, blob = ("arrow", table_bytes(self.rows.table)) if records is None else ("json", encode(records))
+    @cached_property
+    def _blob(self) -> bytes:
+        return table_bytes(self.rows.table) if self.rows.records is None else encode(self.rows.records)
+
+    @cached_property
+    def request(self) -> str:
+        """The rows, if they have a name to be known by."""
+        if self.id is None:
+            return ""
+        return digest(blake2b(self._blob).hexdigest() if self.rows.records is None else self.rows.records)
+
+    def plan(self, planning: Planning) -> Plan:
+        """Learn the rows."""
         if self.id is not None:
-            request = digest(blake2b(blob).hexdigest() if records is None else records)
-            event = desk.find("rows", self.id)
-            if event is not None:
-                return msgspec.convert(earlier_answer(event, request, desk.learner), Learned)
-            check_free(desk, self.id, "learn", "prediction", "label")
-        answer = Learned(self.id or uuid4().hex, "learned", desk.next_number(), desk.n_seen(len(self.rows)))
+            check_free(planning, self.id, "learn", "prediction", "label")
+        n_rows = len(self.rows)
+        answer = self._learned(planning, n_rows)
         payload = {
-            "format": form,
-            "rows": len(self.rows),
-            "request": request,
+            "format": "arrow" if self.rows.records is None else "json",
+            "rows": n_rows,
+            "request": self.request,
             "answer": msgspec.to_builtins(answer),
         }
-        desk.write("rows", answer.id, payload, blob, self.prepared)
-        return answer
+        return Plan(answer, (Change(self.kind, answer.id, payload, self._blob, n_rows, self.prepared),))
 
 
-class Label(Operation):
+class Label(_Learning):
     """Learn the target of an earlier prediction, or keep it until the prediction comes."""
+
+    kind = "label"
+    id: str
 
     def __init__(self, request: LabelRequest) -> None:
         self.id, self.given_y = request.id, request.y
@@ -165,14 +206,15 @@ class Label(Operation):
         """The target."""
         return self.given_y
 
-    def write(self, desk: Desk) -> Learned:
-        """Write the label; it is learned if its prediction is there."""
-        request = digest(self.given_y)
-        event = desk.find("label", self.id)
-        if event is not None:
-            return msgspec.convert(earlier_answer(event, request, desk.learner), Learned)
-        check_free(desk, self.id, "learn", "rows")
-        prediction = desk.find("prediction", self.id)
+    @property
+    def request(self) -> str:
+        """The target."""
+        return digest(self.given_y)
+
+    def plan(self, planning: Planning) -> Plan:
+        """Learn the label if its prediction is there, or keep it."""
+        check_free(planning, self.id, "learn", "rows")
+        prediction = planning.find("prediction", self.id)
         if prediction is not None and not prediction.blob:
             raise ProblemError(
                 410,
@@ -183,16 +225,15 @@ class Label(Operation):
         prepared = None
         if prediction is not None:
             x, key = read_inputs(prediction)
-            rows, bad = _rows_of(desk).read([x], [key])
+            rows, bad = _rows_of(planning).read([x], [key])
             if bad:  # the model was rolled back or replaced by one with other columns
                 raise bad[0]
             assert self.y is not None
-            prepared = Prepared(_rows_of(desk), rows, self.y)
+            prepared = Prepared(_rows_of(planning), rows, self.y)
         status, more = ("waiting", 0) if prepared is None else ("learned", 1)
-        answer = Learned(self.id, status, desk.next_number(), desk.n_seen(more))
-        payload = {"request": request, "answer": msgspec.to_builtins(answer)}
-        desk.write("label", self.id, payload, encode(self.given_y), prepared)
-        return answer
+        answer = Learned(self.id, status, planning.next_number, planning.n_seen(more))
+        payload = {"request": self.request, "answer": msgspec.to_builtins(answer)}
+        return Plan(answer, (Change(self.kind, self.id, payload, encode(self.given_y), more, prepared),))
 
 
 def prepare(operations: Sequence[Operation], learner: Learner, history: History) -> None:
@@ -202,16 +243,19 @@ def prepare(operations: Sequence[Operation], learner: Learner, history: History)
             one.look_back(learner, history)
         except ProblemError as problem:
             one.problem = problem
-    model = learner.champion
     by_row = [one for one in operations if isinstance(one, RowOperation)]
     targeted = [one for one in operations if isinstance(one, Learn | Label)]
     batches = [one for one in operations if isinstance(one, LearnRows)]
-    if not isinstance(model, RowModel):
+    if not (by_row or targeted or batches):
+        return
+    try:
+        model = learner.champion.as_rows("rows with targets")
+    except ProblemError as problem:
         for one in (*by_row, *targeted, *batches):
-            one.problem = not_for(model.kind, "rows with targets")
+            one.problem = problem
         return
     if by_row:
-        numbers, bad = model.read([one.x for one in by_row], [one.key for one in by_row])
+        numbers, bad = model.read([one.x for one in by_row], [one.fleet_key for one in by_row])
         for i, one in enumerate(by_row):
             one.rows, one.problem = numbers.at([i]), bad.get(i)
         _predict([one for one in by_row if isinstance(one, Predict) and one.problem is None], model)
@@ -234,6 +278,5 @@ def _predict(wanted: list[Predict], model: RowModel) -> None:
             one.answer = answer
 
 
-def _rows_of(desk: Desk) -> RowModel:
-    assert isinstance(desk.learner.champion, RowModel)
-    return desk.learner.champion
+def _rows_of(planning: Planning) -> RowModel:
+    return planning.learner.champion.as_rows("rows with targets")

@@ -7,12 +7,11 @@ from onepass.files.checkpoint import CheckpointError, from_bytes
 from onepass.service.errors import ProblemError
 from onepass.service.journal import own_key
 from onepass.service.learner import History, Learner
-from onepass.service.operations.base import Desk, Operation
+from onepass.service.operations.base import Change, Operation, Plan, Planning
 from onepass.service.served import RowModel, Served, serve
-from onepass.service.served.base import not_for
 from onepass.tables.columns.wording import listed
 
-__all__ = ["Call", "DropShadow", "Promote", "Rollback", "Shadow", "checked_candidate", "checked_content"]
+__all__ = ["DropShadow", "Promote", "Rollback", "Shadow", "WriterCall", "checked_candidate", "checked_content"]
 
 
 class Rollback(Operation):
@@ -37,12 +36,12 @@ class Rollback(Operation):
             )
         self.earlier = history.at(self.version)
 
-    def write(self, desk: Desk) -> dict[str, Any]:
-        """Write where to go, together with the model that was found there: its events may be deleted one day."""
+    def plan(self, planning: Planning) -> Plan:
+        """Say where to go, together with the model that was found there: its events may be deleted one day."""
         assert self.earlier is not None
-        event = desk.write("rollback", own_key("rollback", desk.next_number()), {"to": self.version})
-        desk.become(desk.learner.back_to(self.earlier, event.number))
-        return {"version": event.number, "to": self.version}
+        number = planning.next_number
+        becomes = planning.learner.back_to(self.earlier, number)
+        return Plan({"version": number, "to": self.version}, (_own(planning, "rollback", to=self.version),), becomes)
 
 
 class Shadow(Operation):
@@ -54,18 +53,15 @@ class Shadow(Operation):
     def __init__(self, content: bytes) -> None:
         self.content = content
 
-    def write(self, desk: Desk) -> dict[str, Any]:
-        """Write the candidate."""
-        champion = desk.learner.champion
-        if not isinstance(champion, RowModel):
-            raise not_for(champion.kind, "a shadow")
-        if desk.learner.candidate is not None:
+    def plan(self, planning: Planning) -> Plan:
+        """Keep the candidate."""
+        champion = planning.learner.champion.as_rows("a shadow")
+        if planning.learner.candidate is not None:
             raise ProblemError(409, "shadow taken", "this model has a candidate already; promote or delete it first")
-        candidate = _served(self.content)
-        if isinstance(candidate, RowModel) and (differs := _difference(champion, candidate)):
+        if differs := _difference(champion, _served(self.content).as_rows("the shadow of another model")):
             raise ProblemError(422, "another shape", f"the candidate must answer the same requests: {differs}")
-        event = desk.write("shadow", own_key("shadow", desk.next_number()), {}, self.content)
-        return {"version": event.number}
+        change = _own(planning, "shadow")._replace(blob=self.content)
+        return Plan({"version": planning.next_number}, (change,))
 
 
 class DropShadow(Operation):
@@ -74,10 +70,10 @@ class DropShadow(Operation):
     alone = True
     undone = "the candidate was not removed"
 
-    def write(self, desk: Desk) -> None:
-        """Write that it ended."""
-        _check_candidate(desk)
-        desk.write("drop", own_key("drop", desk.next_number()), {})
+    def plan(self, planning: Planning) -> Plan:
+        """Let it end."""
+        _check_candidate(planning)
+        return Plan(None, (_own(planning, "drop"),))
 
 
 class Promote(Operation):
@@ -86,14 +82,13 @@ class Promote(Operation):
     alone = True
     undone = "the candidate was not promoted"
 
-    def write(self, desk: Desk) -> dict[str, Any]:
-        """Write that it does."""
-        _check_candidate(desk)
-        event = desk.write("promote", own_key("promote", desk.next_number()), {})
-        return {"version": event.number}
+    def plan(self, planning: Planning) -> Plan:
+        """Put it in the model's place."""
+        _check_candidate(planning)
+        return Plan({"version": planning.next_number}, (_own(planning, "promote"),))
 
 
-class Call(Operation):
+class WriterCall(Operation):
     """Something that changes no model, done between two groups, outside any transaction."""
 
     alone = True
@@ -102,9 +97,14 @@ class Call(Operation):
         self.action = action
         self.undone = undone
 
-    def write(self, desk: Desk) -> Any:
+    def plan(self, planning: Planning) -> Plan:
         """Never called: see `onepass.service.writer`."""
         raise AssertionError
+
+
+def _own(planning: Planning, kind: str, **payload: Any) -> Change:
+    """A change of the model as a whole, which no client can name."""
+    return Change(kind, own_key(kind, planning.next_number), payload)
 
 
 def _difference(champion: RowModel, candidate: RowModel) -> str:
@@ -118,8 +118,8 @@ def _difference(champion: RowModel, candidate: RowModel) -> str:
     return ""
 
 
-def _check_candidate(desk: Desk) -> None:
-    if desk.learner.candidate is None:
+def _check_candidate(planning: Planning) -> None:
+    if planning.learner.candidate is None:
         raise ProblemError(409, "no shadow", "this model has no candidate; set one first")
 
 
@@ -131,9 +131,7 @@ def checked_content(content: bytes) -> bytes:
 
 def checked_candidate(content: bytes) -> bytes:
     """A model file that can learn in the shadow of another, or a problem."""
-    candidate = _served(content)
-    if not isinstance(candidate, RowModel):
-        raise not_for(candidate.kind, "the shadow of another model")
+    _served(content).as_rows("the shadow of another model")
     return content
 
 

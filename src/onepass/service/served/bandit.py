@@ -1,29 +1,26 @@
-"""A contextual bandit behind the service: it decides, waits for rewards, and writes every change down first."""
+"""A contextual bandit behind the service: it decides, waits for rewards, and learns them."""
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from onepass.decisions.bandit import ContextualBandit
-from onepass.decisions.changes import Change
-from onepass.decisions.journal import change_of, data_of
+from onepass.decisions.stored import change_of
 from onepass.files.events import Event
 from onepass.likelihoods import named
 from onepass.service.errors import ProblemError
+from onepass.service.rewards import RewardScores
 from onepass.service.served.base import Served
 from onepass.tables.columns.wording import listed
 
-__all__ = ["CHANGES", "BanditModel"]
+__all__ = ["BanditModel"]
 
 _NO_ARMS = "this bandit has no arms yet: add one, before which it can't decide"
 
-CHANGES = frozenset({"decision", "reward", "learn", "expiry", "arm"})
-"""Kinds of events that are changes of a bandit."""
-
 
 class BanditModel(Served):
-    """A bandit; between `writing` and `written` its changes go to a list of events."""
+    """A bandit."""
 
     kind = "bandit"
+    changes = frozenset({"decision", "reward", "learn", "expiry", "arm"})
     model: ContextualBandit
 
     @classmethod
@@ -42,9 +39,31 @@ class BanditModel(Served):
         return self.model.n_set_aside
 
     @property
+    def n_decisions(self) -> int:
+        """Decisions made."""
+        return self.model.n_decisions
+
+    @property
     def n_pending(self) -> int:
         """Decisions that wait for a reward."""
         return self.model.n_pending
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """Ids of decisions that wait for a reward."""
+        return self.model.pending
+
+    def pending_until(self, time: float) -> tuple[str, ...]:
+        """Those that have waited since this moment or longer."""
+        return self.model.pending_until(time)
+
+    def scores(self, state: dict[str, Any] | None = None) -> RewardScores:
+        """What came of its choices."""
+        return RewardScores() if state is None else RewardScores.from_state(state)
+
+    def as_bandit(self, what: str) -> Self:
+        """Return itself."""
+        return self
 
     def schema(self) -> dict[str, Any]:
         """The length of a context, the arms, and what rewards are."""
@@ -96,30 +115,9 @@ class BanditModel(Served):
             words = f"context must have {n} number{'' if n == 1 else 's'}, got {len(context)}"
             raise ProblemError(422, "bad value", words, field="context")
 
-    def keep_in(
-        self, append: Callable[[str, str, dict[str, Any], bytes], object], next_number: Callable[[], int]
-    ) -> None:
-        """Have every change appended as an event before it counts."""
-        self.model.keep_in(_Journal(append, next_number))
-
-    def replay(self, event: Event) -> None:
-        """Let a change happen again."""
-        self.model.replay(change_of(event))
-
-
-class _Journal:
-    def __init__(
-        self, append: Callable[[str, str, dict[str, Any], bytes], object], next_number: Callable[[], int]
-    ) -> None:
-        self._append, self._next = append, next_number
-
-    def write(self, make: Callable[[], list[Change]], replay: Callable[[Change], None]) -> list[Change]:
-        changes = make()
-        for change in changes:
-            # Not the number alone, which ids of decisions may be.
-            key = change.key or f"{change.kind} {self._next()}"
-            self._append(change.kind, key, *data_of(change))
-        return changes
-
-    def applied(self) -> None:
-        """The service saves snapshots by itself."""
+    def apply(self, event: Event) -> None:
+        """Let a change happen; a ValueError says why it can't be learned."""
+        try:
+            self.model.apply(change_of(event))
+        finally:
+            self.model.close_block()

@@ -12,7 +12,9 @@ from onepass._typing import FloatArray
 from onepass.estimators.batch import PredictedRows
 from onepass.evaluation.metrics import ClassPredictions, NumberPredictions, Task
 from onepass.files.checkpoint import to_bytes
+from onepass.files.events import Event
 from onepass.service.errors import ProblemError
+from onepass.service.scores import Scores
 from onepass.service.wire import Inputs, Key, Scalar
 
 __all__ = ["RowModel", "RowNumbers", "Served", "not_for"]
@@ -56,6 +58,10 @@ class Served(ABC):
     """A model behind the service: what it is, and how it is kept."""
 
     kind: ClassVar[str]
+    changes: ClassVar[frozenset[str]] = frozenset()
+    """Kinds of events that it applies by itself."""
+    rows: ClassVar[frozenset[str]] = frozenset()
+    """Kinds of events that have one row for it to learn, or will have it."""
     model: Any
 
     def __init__(self, model: Any) -> None:
@@ -80,18 +86,78 @@ class Served(ABC):
     def schema(self) -> dict[str, Any]:
         """What requests to it must look like, for people and for programs."""
 
+    def as_bandit(self, what: str) -> Any:
+        """Return itself, if it is a bandit; a problem that says what it can't be used for if not."""
+        raise not_for(self.kind, what)
+
+    def as_rows(self, what: str) -> "RowModel":
+        """Return itself, if it predicts and learns rows; a problem that says what it can't be used for if not."""
+        raise not_for(self.kind, what)
+
+    @abstractmethod
+    def scores(self, state: dict[str, Any] | None = None) -> Any:
+        """What its predictions, or its choices, are scored with: new, or what a state described."""
+
+    def facts(self) -> dict[str, str]:
+        """What the model is and has learned, in words."""
+        return {"model": repr(self.model)}
+
+    def weights(self) -> dict[str, list[Any]]:
+        """What each feature does, for the target or each class, the largest first; none where that can't be said."""
+        return {}
+
+    def published(self) -> Self:
+        """What predictions are made with from now on: a copy that nobody changes, if there are any."""
+        return self
+
+    def refuse_unknown(self, names: Sequence[str]) -> None:
+        """Refuse columns of an Arrow batch that mean nothing to the model."""
+        return
+
+    @property
+    def n_decisions(self) -> int | None:
+        """Decisions made; None if it makes none."""
+        return None
+
+    @property
+    def n_pending(self) -> int | None:
+        """How much waits inside the model, with its context; None if what waits is kept in events alone."""
+        return None
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """Ids of what waits inside the model."""
+        return ()
+
+    def pending_until(self, time: float) -> tuple[str, ...]:
+        """Those of them that have waited since this moment or longer."""
+        return ()
+
     def content(self) -> bytes:
         """The model as a file."""
         return to_bytes(self.model)
+
+    def apply(self, event: Event) -> None:
+        """Let an event of `changes` happen; a ValueError says why it can't be learned."""
+        raise NotImplementedError
 
 
 class RowModel(Served):
     """A model that predicts rows and learns them with their targets."""
 
+    rows = frozenset({"learn", "prediction", "label"})
     task: Task
     labels: tuple[str, ...] = ()
     expects_outliers: bool
     """Whether it doubts every target; one that does not sets absurd targets aside."""
+
+    def as_rows(self, what: str) -> "RowModel":
+        """Return itself."""
+        return self
+
+    def scores(self, state: dict[str, Any] | None = None) -> Scores:
+        """How well rows were predicted before they were learned."""
+        return Scores(self.task) if state is None else Scores.from_state(self.task, state)
 
     @abstractmethod
     def read(self, rows: Sequence[Inputs], keys: Sequence[Key | None]) -> tuple[RowNumbers, Bad]:
@@ -104,10 +170,6 @@ class RowModel(Served):
     @abstractmethod
     def read_table(self, table: Any, *, learn: bool) -> tuple[RowNumbers, FloatArray | None]:
         """All rows of an Arrow batch, with their targets if they are to be learned; a bad row is a problem of all."""
-
-    @abstractmethod
-    def refuse_unknown(self, names: Sequence[str]) -> None:
-        """Refuse columns of an Arrow batch that mean nothing to the model."""
 
     @abstractmethod
     def predict(self, rows: RowNumbers, level: float) -> dict[str, Any]:
@@ -132,14 +194,6 @@ class RowModel(Served):
     def explain(self, rows: RowNumbers) -> tuple[str, Any]:
         """What is explained in words, and the `onepass.tables.explanation.Explanation`."""
         raise not_for(self.kind, "explaining predictions")
-
-    def weights(self) -> dict[str, list[Any]]:
-        """What each feature does, for the target or each class, the largest first; none where that can't be said."""
-        return {}
-
-    def facts(self) -> dict[str, str]:
-        """What the model is and has learned, in words."""
-        return {"model": repr(self.model)}
 
     def published(self) -> Self:
         """A copy that nobody changes, for predictions."""

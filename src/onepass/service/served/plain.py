@@ -1,7 +1,7 @@
 """Models of the library without an estimator around them, and fleets: rows are lists of plain numbers.
 
-A perceptron, a network or a committee says what it predicts in a form of its own. `_Face` and `_FleetFace` let it be
-asked as an estimator is, so that all that is known about tables of numbers holds for it too.
+A perceptron, a network or a committee says what it predicts in a form of its own. `_EstimatorAdapter` and
+`_FleetAdapter` let it be asked as an estimator is, so that all that is known about tables of numbers holds for it too.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ __all__ = ["FleetRows", "PlainRows"]
 _MODELS = (BayesianPerceptron, BayesianNetwork, Mixture)
 
 
-class _Face:
+class _EstimatorAdapter:
     """A model that is asked as an estimator of one target is."""
 
     noise_ = 0.0  # which is asked of those alone that learn logarithms of targets
@@ -91,7 +91,7 @@ class _Face:
         return self._model._predict_then_learn(X, y)  # type: ignore[no-any-return]
 
 
-class _FleetFace(_Face):
+class _FleetAdapter(_EstimatorAdapter):
     """A fleet that is asked as the estimator of a model per key is."""
 
     def __init__(self, fleet: PerceptronFleet) -> None:
@@ -124,15 +124,15 @@ class PlainRows(EstimatorRows):
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self._face = self._face_of(model)
-        names = [f"x{i}" for i in range(self._face.n_features_in_)]
-        self._begin(table_of_numbers(self._face, names, self._target()))
+        self._adapter = self._adapter_of(model)
+        names = [f"x{i}" for i in range(self._adapter.n_features_in_)]
+        self._begin(table_of_numbers(self._adapter, names, self._target()))
 
-    def _face_of(self, model: Any) -> Any:
-        return _Face(model)
+    def _adapter_of(self, model: Any) -> Any:
+        return _EstimatorAdapter(model)
 
     def _target(self) -> Target:
-        found: Target = self._face.target
+        found: Target = self._adapter.target
         return found
 
     @classmethod
@@ -143,17 +143,17 @@ class PlainRows(EstimatorRows):
     @property
     def n_seen(self) -> int:
         """Rows learned."""
-        return int(self._face.n_seen_)
+        return int(self._adapter.n_seen_)
 
     @property
     def n_set_aside(self) -> int:
         """Rows counted but not learned, since their target was absurdly far off."""
-        return int(self._face.n_set_aside_)
+        return int(self._adapter.n_set_aside_)
 
     def learn(self, rows: RowNumbers, y: FloatArray) -> PredictedRows:
         """Learn rows in their order."""
         given = {} if rows.keys is None else {"keys": rows.keys}
-        predicted: PredictedRows = self._face.predict_then_learn_encoded(rows.X, y, **given)
+        predicted: PredictedRows = self._adapter.predict_then_learn_encoded(rows.X, y, **given)
         return predicted
 
     def explain(self, rows: RowNumbers) -> tuple[str, Explanation]:
@@ -180,13 +180,13 @@ class FleetRows(PlainRows):
         super().__init__(model)
         self._number_keys = isinstance(model, PerceptronFleet) and model.has_number_keys
 
-    def _face_of(self, model: Any) -> Any:
-        return model if isinstance(model, FleetEstimator) else _FleetFace(model)
+    def _adapter_of(self, model: Any) -> Any:
+        return model if isinstance(model, FleetEstimator) else _FleetAdapter(model)
 
     def _target(self) -> Target:
-        if isinstance(self._face, _FleetFace):
+        if isinstance(self._adapter, _FleetAdapter):
             return super()._target()
-        return _labels(2) if len(self._face.classes_) else NumberTarget("y", 0.0, 1.0)
+        return _labels(2) if len(self._adapter.classes_) else NumberTarget("y", 0.0, 1.0)
 
     @classmethod
     def accepts(cls, model: Any) -> bool:

@@ -29,6 +29,8 @@ from onepass.tables.targets import ClassTarget, CountTarget, LogTarget, NumberTa
 
 __all__ = ["TableRows", "column_of"]
 
+_FEW = 64  # rows that are read one by one sooner than as columns
+
 
 class TableRows(RowModel):
     """The model of a table: columns by name, categories, texts, dates and missing values as in files."""
@@ -79,6 +81,10 @@ class TableRows(RowModel):
 
     def read(self, rows: Sequence[Inputs], keys: Sequence[Key | None]) -> tuple[RowNumbers, Bad]:
         """Rows as numbers; a column that is left out is missing, and a weight that is left out is 1."""
+        if len(rows) <= _FEW and not self._roles and all(key is None for key in keys):
+            plain = [self._plain_row(row) for row in rows]
+            if all(row is not None for row in plain):
+                return RowNumbers(plain[0] if len(plain) == 1 else np.concatenate(plain)), {}  # type: ignore[arg-type]
         bad: Bad = {}
         refuse_keys(keys, bad, self._table.by)
         named = [self._named(row, i, bad) for i, row in enumerate(rows)]
@@ -86,6 +92,12 @@ class TableRows(RowModel):
         columns = {name: self._column([row.get(name) for row in named], name, reasons) for name in self._known}
         found, more = self._encode(pa.RecordBatch.from_pydict(columns), learn=True)
         return found, {**self._problems({**more, **reasons}), **bad}
+
+    def _plain_row(self, row: Inputs) -> FloatArray | None:
+        """A row of the model's columns and plain values as numbers; None if there is more to it."""
+        if isinstance(row, list) or not row or not row.keys() <= self._known.keys():
+            return None
+        return self._table.encoding.encode_one(row)
 
     def _column(self, values: list[Scalar], name: str, reasons: dict[int, str]) -> Any:
         """Values as an Arrow array; what each means does not depend on the other rows."""

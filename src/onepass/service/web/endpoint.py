@@ -3,12 +3,14 @@
 This is the hot path of a prediction, so it is plain ASGI: no request object, decoders and encoders built once.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.exceptions import HTTPException
+from starlette.routing import compile_path
 from starlette.types import Receive, Scope, Send
 
 from onepass.service.errors import ProblemError
@@ -19,7 +21,7 @@ from onepass.service.web.operations import Answer, Call, Form, Operation
 from onepass.service.web.security import Headers, Principal, client_of
 from onepass.service.web.services import Services
 
-__all__ = ["Endpoint"]
+__all__ = ["Method", "Routes"]
 
 _NO_QUERY: Mapping[str, Any] = {}
 _STRANGER = Principal("unknown", "read")
@@ -77,32 +79,57 @@ def _decoder(form: Form, max_body: int) -> Callable[[bytes], Any] | None:
     return {JSON: json_decoder, LINES: lines_decoder}[form.accepts](form.takes) if form.takes is not None else bytes
 
 
-class Endpoint:
-    """All operations at one address.
+class Routes:
+    """Leads requests to operations.
 
     Parameters
     ----------
-    operations : with different methods and the same path
+    operations : all that there are
     services : that handlers use
     """
 
-    def __init__(self, operations: Sequence[Operation], services: Services) -> None:
-        self._services = services
-        self._route = operations[0].address
-        self._methods = {one.method: _Method(one, services) for one in operations}
-        if "GET" in self._methods:
-            self._methods["HEAD"] = self._methods["GET"]
+    def __init__(self, operations: Iterable[Operation], services: Services) -> None:
+        by_path: dict[str, dict[str, Method]] = {}
+        for one in operations:
+            by_path.setdefault(one.path, {})[one.method] = Method(one, services)
+        self._by_end: dict[str, list[tuple[re.Pattern[str], str, dict[str, Method]]]] = {}
+        for path, methods in by_path.items():
+            pattern, address, _ = compile_path(path)
+            if "GET" in methods:
+                methods["HEAD"] = methods["GET"]
+            self._by_end.setdefault(_end(address), []).append((pattern, address, methods))
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request."""
-        scope["onepass.route"] = self._route
-        method = self._methods.get(scope["method"])
-        if method is None:
-            raise HTTPException(405, headers={"Allow": ", ".join(self._methods)})
-        await method.serve(scope, receive, send)
+    @property
+    def addresses(self) -> set[tuple[str, str]]:
+        """Addresses and methods that there are."""
+        return {(address, name) for some in self._by_end.values() for _, address, methods in some for name in methods}
+
+    def find(self, scope: Scope) -> "Method | None":
+        """The operation that a request asks for, whose parameters and address are noted in the scope."""
+        path: str = scope["path"]
+        for pattern, address, methods in (*self._by_end.get(_end(path), ()), *self._by_end.get(_ANY, ())):
+            found = pattern.match(path)
+            if found is not None:
+                scope["path_params"], scope["onepass.route"] = found.groupdict(), address
+                if scope["method"] not in methods:
+                    raise HTTPException(405, headers={"Allow": ", ".join(methods)})
+                method: Method = methods[scope["method"]]
+                return method
+        return None
 
 
-class _Method:
+_ANY = "{}"  # the end of addresses that end with a parameter
+
+
+def _end(path: str) -> str:
+    """What follows the last slash, by which most addresses differ."""
+    end = path.rpartition("/")[2]
+    return _ANY if end.startswith("{") else end
+
+
+class Method:
+    """An operation with all that was made ready for it in advance."""
+
     def __init__(self, operation: Operation, services: Services) -> None:
         self._scope_needed, self._status = operation.scope, operation.status
         self._action, self._name = operation.action, operation.name.replace("_", " ")
@@ -111,8 +138,8 @@ class _Method:
         self._forms = {form.accepts: _Asked(form, services.max_body) for form in operation.forms}
         self._only = self._forms.get(None)
 
-    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers: Headers = dict(scope["headers"])
+    async def serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        """Serve a request."""
         principal = self._let_in(scope, headers)
         status = 500
         try:

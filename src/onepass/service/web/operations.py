@@ -15,9 +15,10 @@ from onepass.service.web.security import Headers, Principal
 
 if TYPE_CHECKING:
     from onepass.service.host import HostedModel
+    from onepass.service.operations import Operation as ModelOperation
     from onepass.service.web.services import Services
 
-__all__ = ["Answer", "Call", "Form", "Handler", "Operation", "Parameter"]
+__all__ = ["Answer", "Call", "Form", "Handler", "Operation", "Parameter", "carried_out"]
 
 
 class Call(NamedTuple):
@@ -55,6 +56,15 @@ class Answer(NamedTuple):
 
 
 Handler = Callable[[Call], Awaitable[Any]]
+
+
+def carried_out(operation: "Callable[[Any], ModelOperation]") -> Handler:
+    """The handler of requests whose body is all that an operation of a model needs."""
+
+    async def handler(call: Call) -> Any:
+        return await call.model.carry_out(operation(call.body))
+
+    return handler
 
 
 @dataclass(frozen=True)

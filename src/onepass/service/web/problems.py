@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Receive, Scope
 
 from onepass.service.errors import ProblemError, StoringProblemError
+from onepass.service.web.outgoing import Outgoing
 
-__all__ = ["PROBLEM", "Problems", "from_http", "problem_response", "send_problem"]
+__all__ = ["PROBLEM", "Refusals", "as_problem", "problem_response"]
 
 PROBLEM = "application/problem+json"
 _log = logging.getLogger("onepass.service")
@@ -38,29 +38,41 @@ def problem_response(problem: ProblemError, headers: Mapping[str, str] | None = 
     return Response(_encode(problem.body()), problem.status, own, PROBLEM)
 
 
-def from_http(request: Request, error: Exception) -> Response:
-    """The answer to what Starlette itself refuses: an unknown address or a wrong method."""
-    assert isinstance(error, HTTPException)
-    title, detail = _TITLES.get(error.status_code, (error.detail.lower(), error.detail))
-    return problem_response(ProblemError(error.status_code, title, detail), error.headers)
+def as_problem(error: Exception) -> tuple[ProblemError, Mapping[str, str] | None]:
+    """What the client is told of something that was raised, and the headers that belong to it."""
+    if isinstance(error, ProblemError):
+        return error, None
+    if isinstance(error, HTTPException):  # an unknown address or a wrong method
+        title, detail = _TITLES.get(error.status_code, (error.detail.lower(), error.detail))
+        return ProblemError(error.status_code, title, detail), error.headers
+    return _FAILED, None
 
 
-async def send_problem(problem: ProblemError, scope: Scope, receive: Receive, send: Send) -> None:
-    """Refuse a request, or a socket before it is accepted."""
-    if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1008, "reason": problem.title})
-    else:
-        await problem_response(problem)(scope, receive, send)
+class Refusals:
+    """Turns what an application raises into an answer, and logs what somebody should look into.
 
-
-class _RefusalLog:
-    """Logs what a model can't do now: once a minute while that lasts, however many requests are refused."""
+    Of an unexpected error that is its traceback. What a model can't do now is logged once a minute while that lasts,
+    however many requests are refused.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._logged: dict[tuple[str, str], float] = {}
 
-    def note(self, problem: ProblemError, scope: Scope) -> None:
+    async def answer(self, error: Exception, scope: Scope, receive: Receive, send: Outgoing) -> None:
+        """Refuse a request, or a socket before it is accepted."""
+        problem, headers = as_problem(error)
+        if problem is _FAILED:
+            _log.error("failed to answer", exc_info=error, extra={"method": scope.get("method"), "path": scope["path"]})
+        self._note(problem, scope)
+        if send.has_begun:  # it is too late for another answer; the server closes the connection
+            raise error
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008, "reason": problem.title})
+        else:
+            await problem_response(problem, headers)(scope, receive, send)
+
+    def _note(self, problem: ProblemError, scope: Scope) -> None:
         model = scope.get("path_params", {}).get("name")
         if problem.status not in (503, 507) or model is None or isinstance(problem, StoringProblemError):
             return
@@ -68,34 +80,3 @@ class _RefusalLog:
         if now - self._logged.get(key, -math.inf) >= _QUIET:
             self._logged[key] = now
             _log.error("%s: %s", problem.title, problem.detail, extra={"model": model, "status": problem.status})
-
-
-class Problems:
-    """Turns what an application raises into an answer; an unexpected error is logged, and its traceback stays here."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self._refusals = _RefusalLog()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request."""
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-            return
-        begun = False
-
-        async def noted(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
-
-        try:
-            await self._app(scope, receive, noted)
-        except Exception as error:
-            if isinstance(error, ProblemError):
-                self._refusals.note(error, scope)
-            else:
-                _log.exception("failed to answer", extra={"method": scope.get("method"), "path": scope["path"]})
-            if begun:  # it is too late for another answer; the server closes the connection
-                raise
-            await send_problem(error if isinstance(error, ProblemError) else _FAILED, scope, receive, send)

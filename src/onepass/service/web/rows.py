@@ -5,15 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from onepass.service.errors import ProblemError
-from onepass.service.rows import Rows
-from onepass.service.served import RowModel
 from onepass.service.web.bodies import Lines
 from onepass.service.web.operations import Call
-from onepass.service.wire import LearnRequest, Prediction, PredictRequest
+from onepass.service.wire import LearnRequest, Prediction, PredictRequest, Rows
 
 __all__ = [
     "arms",
-    "decide",
     "explain",
     "label",
     "label_lines",
@@ -87,9 +84,7 @@ async def learn_arrow(call: Call) -> Any:
 
 def _batch(call: Call) -> Rows:
     """The rows of an Arrow batch, whose columns must mean something to the model."""
-    model = call.model.published.model
-    if isinstance(model, RowModel):
-        model.refuse_unknown(call.body.schema.names)
+    call.model.published.model.refuse_unknown(call.body.schema.names)
     return Rows(table=call.body)
 
 
@@ -110,24 +105,9 @@ async def label_lines(call: Call) -> list[Any]:
     return _answers(call.body, await call.model.label_many(call.body))
 
 
-async def decide(call: Call) -> Any:
-    """A bandit's choice."""
-    return await call.model.decide(call.body)
-
-
 async def arms(call: Call) -> Any:
     """What is expected of each arm."""
     return await call.model.arms(call.body)
-
-
-async def change_arm(call: Call) -> Any:
-    """Which arms there are then."""
-    return await call.model.change_arm(call.body)
-
-
-async def expire(call: Call) -> Any:
-    """How many decisions no reward is expected for any more."""
-    return await call.model.expire(call.body)
 
 
 async def reward(call: Call) -> Any:

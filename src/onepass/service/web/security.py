@@ -7,6 +7,7 @@ page for ours: on a loopback address only known hosts are answered (DNS rebindin
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -104,15 +105,14 @@ class Security:
         self.cookie = cookie
         self.sessions: Sessions = Sessions(clock)
         self._hosts = None if hosts is None else frozenset(host.lower().strip("[]") for host in hosts)
+        self._is_known = lru_cache(256)(lambda host: _host_name(host.decode("latin-1")) in (self._hosts or ()))
         self._rate_limit, self._clock = rate_limit, clock
         self._buckets: dict[str, Bucket] = {}
 
     def check_host(self, headers: Headers) -> None:
         """Refuse a request that calls the service by an unknown name."""
-        if self._hosts is None:
-            return
-        host = headers.get(b"host", b"").decode("latin-1")
-        if _host_name(host) not in self._hosts:
+        if self._hosts is not None and not self._is_known(headers.get(b"host", b"")):
+            host = headers.get(b"host", b"").decode("latin-1")
             words = f"the host name {host!r} is not accepted; to allow it, start the service with --allow-host {host}"
             raise ProblemError(421, "unknown host", words)
 

@@ -1,7 +1,7 @@
 """Every operation of the service, once: its address, the scope that it needs, what it takes and returns.
 
-Routes and the OpenAPI document are both made from this table, so they can't disagree. To add an operation, write its
-handler next to the others and give it a line here. Frequent ones come first, because routes are tried in order.
+Routes and the OpenAPI document are both made from this table, so they can't disagree. How to add
+an operation is in docs/how-to/extend/operation.md.
 """
 
 from dataclasses import replace
@@ -10,9 +10,10 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from onepass.service import description, listing, wire
+from onepass.service.operations import ChangeArm, Decide, Expire
 from onepass.service.web import access, models, probes, rows
 from onepass.service.web.bodies import ARROW, BYTES, JSON, LINES
-from onepass.service.web.operations import Form, Operation, Parameter
+from onepass.service.web.operations import Form, Operation, Parameter, carried_out
 from onepass.service.web.prometheus import CONTENT_TYPE
 
 __all__ = ["OPERATIONS"]
@@ -140,7 +141,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "learn",
         (
             _json(
-                rows.decide,
+                carried_out(Decide),
                 wire.DecideRequest,
                 wire.Decision,
                 {"id": "visit-1", "context": [0.2, 1.0]},
@@ -176,7 +177,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "admin",
         (
             _json(
-                rows.change_arm,
+                carried_out(ChangeArm),
                 wire.ArmRequest,
                 dict[str, Any],
                 {"arm": "blue", "change": "add"},
@@ -195,7 +196,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "learn",
         (
             _json(
-                rows.expire,
+                carried_out(Expire),
                 wire.ExpireRequest,
                 dict[str, Any],
                 {"after": 86400, "default": 0.0},

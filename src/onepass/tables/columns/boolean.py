@@ -74,6 +74,11 @@ class Boolean:
         for row in np.flatnonzero(odd).tolist():
             bad.setdefault(row, f"{self.name} is {quoted(str(array[row].as_py()))}, neither true nor false")
 
+    def fill_one(self, value: Any, out: list[float], at: int) -> bool:
+        """Write the feature of a plain value; False if only whole columns of such values are read."""
+        out[at] = 0.5 if value is None else float(value is True)
+        return value is None or type(value) is bool
+
     def state(self) -> Parameters:
         """All of it as data that JSON can hold."""
         return {"name": self.name, **missing_words_state(self.missing_words)}

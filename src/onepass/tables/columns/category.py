@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -61,6 +62,17 @@ class Category:
         places = pc.index_in(as_texts(array, self.name), value_set=pa.array(self.levels, pa.string()))
         index = places.fill_null(len(self.levels)).to_numpy(zero_copy_only=False)
         out[np.arange(len(index)), index] = 1.0
+
+    def fill_one(self, value: Any, out: list[float], at: int) -> bool:
+        """Write the features of a plain value; False if only whole columns of such values are read."""
+        if value is not None and type(value) is not str:
+            return False
+        out[at + self._places.get(value, len(self.levels))] = 1.0
+        return True
+
+    @cached_property
+    def _places(self) -> dict[str | None, int]:
+        return {level: place for place, level in enumerate(self.levels)}
 
     @classmethod
     def inferred(cls, name: str, levels: Any, n_rows: int) -> "Category":
@@ -129,6 +141,13 @@ class Hashed:
         rows = np.flatnonzero(index >= 0)
         rows = rows[places[index[rows]] >= 0] if len(rows) else rows
         out[rows, places[index[rows]] if len(rows) else []] = 1.0
+
+    def fill_one(self, value: Any, out: list[float], at: int) -> bool:
+        """Write the features of a plain value; False if only whole columns of such values are read."""
+        if type(value) is str and value not in self.missing_words:
+            out[at + _bucket(value, self.buckets)] = 1.0
+            return True
+        return value is None
 
     @classmethod
     def inferred(cls, name: str, levels: Any, buckets: int, missing_words: tuple[str, ...] = MISSING_WORDS) -> "Hashed":

@@ -65,6 +65,10 @@ class Date:
         if self.missing:
             out[np.isnan(days), -1] = 1.0
 
+    def fill_one(self, value: Any, out: list[float], at: int) -> bool:
+        """Write nothing: dates are read by whole columns."""
+        return False
+
     @classmethod
     def inferred(cls, name: str, array: Any, written: DateFormat = ISO) -> "Date":
         """The centre, and whether there are times of day, by the values of some rows."""

@@ -140,9 +140,30 @@ class Encoding:
             sparse.data[sparse.indptr[row] : sparse.indptr[row + 1]] = 0.0
         return Encoded(sparse, bad)
 
+    def encode_one(self, values: Mapping[str, Any]) -> FloatArray | None:
+        """Turn one row of plain values into the numbers ``(1, d)`` that `encode` makes of it, but faster.
+
+        None if a value has to be parsed, or can't be taken: `encode` reads it, or says why not.
+
+        Examples
+        --------
+        >>> from onepass.tables.columns.inference import infer
+        >>> encoding = infer(pa.RecordBatch.from_pydict({"km": [1.0, 3.0], "car": ["a", "b"]}), [])
+        >>> encoding.encode_one({"km": 1, "car": "b"}).tolist(), encoding.encode_one({"km": "1 km"})
+        ([[-1.0, 0.0, 1.0, 0.0]], None)
+        """
+        if self.texts:
+            return None
+        x = [0.0] * self._plan.width
+        for column, at in self._plan.places:
+            if not column.fill_one(values.get(column.name), x, at):
+                return None
+        return np.array([x])
+
     @cached_property
     def _plan(self) -> "_Plan":
-        places, at = [], 0
+        places: list[tuple[Any, int]] = []
+        at = 0
         for column in self.columns:
             if not isinstance(column, Text):
                 places.append((column, at))
@@ -150,7 +171,7 @@ class Encoding:
         numbers = tuple((column, at) for column, at in places if isinstance(column, Number))
         others = sorted(set(range(at)) - {place for _, place in numbers})
         rest = tuple((column, place) for column, place in places if not isinstance(column, Number))
-        return _Plan(at, numbers, rest, others)
+        return _Plan(at, tuple(places), numbers, rest, others)
 
     @np.errstate(over="ignore")
     def _fill_numbers(self, record_batch: Any, X: FloatArray, bad: Bad) -> None:
@@ -208,6 +229,7 @@ class _Plan:
     """The positions of each column's features, but for text."""
 
     width: int
+    places: tuple[tuple[Any, int], ...]
     numbers: tuple[tuple[Number, int], ...]
     rest: tuple[tuple[Any, int], ...]  # all other columns
     others: list[int]  # features that are no numbers

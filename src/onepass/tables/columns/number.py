@@ -19,6 +19,7 @@ __all__ = ["FARTHEST", "Number", "centre_and_scale", "note_far", "scale_from_sta
 # Scales from the centre up to which a number is taken: its powers, and products with others, stay finite. Nothing that
 # was measured is farther away; what is comes from a fault.
 FARTHEST = 1e50
+_WHOLE = 2**53  # above, a whole number is not a float of the same value
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,17 @@ class Number:
         np.subtract(values, self.centre, out=out)
         out *= 1.0 / self.scale
         return out
+
+    def fill_one(self, value: Any, out: list[float], at: int) -> bool:
+        """Write the features of a plain value; False if only whole columns of such values are read."""
+        if value is None:
+            if self.missing:
+                out[at + 1] = 1.0
+            return True
+        if type(value) is not float and (type(value) is not int or abs(value) > _WHOLE):
+            return False
+        out[at] = scaled = (value - self.centre) * (1.0 / self.scale)
+        return abs(scaled) <= FARTHEST
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold."""

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from onepass import BayesianPerceptron
-from onepass.decisions import ContextualBandit, UnknownDecision, journal, open_bandit
+from onepass.decisions import ContextualBandit, UnknownDecision, open_bandit, stored
 from onepass.files.checkpoint import to_bytes
 from onepass.files.events import EventStore, EventStoreError
 from onepass.files.events.sqlite.database import SQLiteDatabase
@@ -87,8 +87,8 @@ def test_what_is_replayed_is_the_same_bytes_whoever_looked_and_whenever_there_we
 ) -> None:
     found = {}
     for every in (11, 10**9):
-        monkeypatch.setattr(journal, "_SNAPSHOT_EVERY", every)
-        monkeypatch.setattr(journal, "_SNAPSHOT_SECONDS", 1e9)  # a busy machine must not save some more
+        monkeypatch.setattr(stored, "_SNAPSHOT_EVERY", every)
+        monkeypatch.setattr(stored, "_SNAPSHOT_SECONDS", 1e9)  # a busy machine must not save some more
         folder = tmp_path / str(every)
         folder.mkdir()
         with _opened(folder, kind) as live:
@@ -271,7 +271,7 @@ def test_a_full_disk_leaves_the_bandit_in_memory_as_it_was(kind: str, tmp_path: 
 def test_a_snapshot_that_does_not_fit_on_the_disk_is_saved_later(
     store: EventStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal, "_SNAPSHOT_EVERY", 3)
+    monkeypatch.setattr(stored, "_SNAPSHOT_EVERY", 3)
     bandit = open_bandit(store, "one", _made)
     failing = True
     original = store.save_snapshot
@@ -297,7 +297,7 @@ def test_a_snapshot_that_does_not_fit_on_the_disk_is_saved_later(
 
 @pytest.mark.parametrize("kind", ["fleet", "several drifts", "kronecker"])
 def test_several_use_one_bandit_by_turns(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "_SNAPSHOT_EVERY", 9)
+    monkeypatch.setattr(stored, "_SNAPSHOT_EVERY", 9)
     rng = np.random.default_rng(0)
     with _opened(tmp_path, kind) as first, _opened(tmp_path, kind) as second:
         both = (first, second)
@@ -322,10 +322,10 @@ def test_several_use_one_bandit_by_turns(kind: str, tmp_path: Path, monkeypatch:
 _PROGRAM = """
 import sys
 import numpy as np
-from onepass.decisions import ContextualBandit, journal, open_bandit
+from onepass.decisions import ContextualBandit, open_bandit, stored
 from onepass.files.events import EventStore
 
-journal._SNAPSHOT_EVERY = 25
+stored._SNAPSHOT_EVERY = 25
 MAKE = {
     "fleet": lambda: ContextualBandit(["a", "b"], 2, drift=0.01),
     "network": lambda: ContextualBandit(["a", "b"], 2, hidden=(5,), covariance="kronecker"),
@@ -359,11 +359,11 @@ def _process(path: Path, n: int) -> "subprocess.Popen[bytes]":
 def _killed(path: Path, counts: list[int]) -> None:
     """Kill a process that decides and learns once it has acknowledged so much; nothing is lost, nothing doubled."""
     scope: dict[str, Any] = {"__name__": "program"}
-    snapshot_every = journal._SNAPSHOT_EVERY
+    snapshot_every = stored._SNAPSHOT_EVERY
     try:
         exec(_PROGRAM, scope)
     finally:
-        journal._SNAPSHOT_EVERY = snapshot_every
+        stored._SNAPSHOT_EVERY = snapshot_every
     acknowledged: dict[tuple[str, str], int] = {}
     flying = 0
     with EventStore(path.with_name("whole"), durability="relaxed") as whole:

@@ -1,4 +1,4 @@
-"""The ledger of decisions: which still wait for a reward, and which are closed, so that none is rewarded twice."""
+"""The history of decisions: which still wait for a reward, and which are closed, so that none is rewarded twice."""
 
 import json
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from onepass.decisions.arms.table import decode_arm, encode_arm
 from onepass.decisions.choice import Pending, chosen_name
 from onepass.files.state import Arrays, as_number, as_tally, sized
 
-__all__ = ["ClosedDecision", "Ledger", "UnknownDecision"]
+__all__ = ["ClosedDecision", "DecisionHistory", "UnknownDecision"]
 
 _REMEMBERED = 100_000  # closed decisions: a second reward for an older one is one for an unknown decision
 
@@ -35,7 +35,7 @@ class ClosedDecision(NamedTuple):
         return chosen_name(self.id, tuple(self.rewards), name)
 
 
-class Ledger:
+class DecisionHistory:
     """Decisions by their id.
 
     Attributes
@@ -96,9 +96,9 @@ class Ledger:
         }
 
     @classmethod
-    def restore(cls, arrays: Arrays, n_features: int) -> "Ledger":
-        """Make the ledger that `export` described."""
-        ledger = cls()
+    def restore(cls, arrays: Arrays, n_features: int) -> "DecisionHistory":
+        """Make the history that `export` described."""
+        history = cls()
         data = json.loads(arrays["decisions"].astype(np.uint8).tobytes().decode("utf-8", "surrogatepass"))
         n = len(data["pending"])
         contexts: Iterable[FloatArray] = sized(arrays, "contexts", (n, n_features)) if n else ()
@@ -108,15 +108,15 @@ class Ledger:
             one = Pending(key, as_tally(number, "number"), moment, context, chosen, known, _rewards(rewards))
             if not chosen or not one.waiting or not set(one.rewards) <= {arm.name for arm in chosen}:
                 raise ValueError(f"the decision {key!r} can't wait for the arms {chosen}")
-            ledger.open(one)
+            history.open(one)
         for key, rewards in data["closed"]:
-            ledger._closed[key] = ClosedDecision(key, _rewards(rewards))
-        known_ids = [*ledger.pending, *ledger._closed]
+            history._closed[key] = ClosedDecision(key, _rewards(rewards))
+        known_ids = [*history.pending, *history._closed]
         if len(set(known_ids)) < len(data["pending"]) + len(data["closed"]) or not all(map(_is_id, known_ids)):
             raise ValueError("decisions must have texts as ids, which differ from each other")
-        if not all(one.rewards for one in ledger._closed.values()):
+        if not all(one.rewards for one in history._closed.values()):
             raise ValueError("a decision can't have chosen no arm")
-        return ledger
+        return history
 
 
 def _rewards(data: Any) -> dict[Any, Any]:

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from onepass.decisions import ContextualBandit, UnknownDecision, ledger
+from onepass.decisions import ContextualBandit, UnknownDecision, history
 from onepass.files.checkpoint import from_bytes, to_bytes
 
 
@@ -171,7 +171,7 @@ def test_a_number_that_somebody_gave_to_another_decision_is_not_used_again() -> 
 
 
 def test_only_so_many_closed_decisions_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "_REMEMBERED", 3)
+    monkeypatch.setattr(history, "_REMEMBERED", 3)
     bandit = _bandit()
     for i in range(5):
         bandit.reward(bandit.choose([1.0, 2.0]).id, float(i % 2))
@@ -225,7 +225,7 @@ def test_one_decision_can_be_withdrawn_and_nothing_is_learned() -> None:
         bandit.reward("a", 1.0)
 
 
-# Anything in any order, against a plain ledger.
+# Anything in any order, against a plain history.
 
 
 class _Ledger(RuleBasedStateMachine):

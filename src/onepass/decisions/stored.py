@@ -9,25 +9,35 @@ from collections.abc import Callable
 from contextlib import suppress
 from errno import EINVAL
 from time import monotonic
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from onepass.decisions.arms.table import Arms
-from onepass.decisions.bandit import ContextualBandit
+from onepass.decisions.bandit import ContextualBandit, Plan
 from onepass.decisions.changes import Change
 from onepass.decisions.choice import Pending
 from onepass.decisions.request import request_digest
 from onepass.files.checkpoint import from_bytes, to_bytes
-from onepass.files.events import Event, EventLog, EventStoreError
+from onepass.files.events import Event, EventLog, EventStoreError, Snapshot
 
-__all__ = ["change_of", "data_of", "find_decision", "open_bandit", "repeated_decision", "request_difference"]
+__all__ = [
+    "StoredBandit",
+    "change_of",
+    "data_of",
+    "find_decision",
+    "open_bandit",
+    "repeated_decision",
+    "request_difference",
+]
 
+T = TypeVar("T")
 _SNAPSHOT_EVERY = 1000  # changes: applying so many again takes well below a second for most models
 _SNAPSHOT_SECONDS = 0.05  # of applying changes again, for which opening a bandit has to wait
 
 
-def open_bandit(store: EventLog, name: str, make: Callable[[], ContextualBandit] | None = None) -> ContextualBandit:
+def open_bandit(store: EventLog, name: str, make: Callable[[], ContextualBandit] | None = None) -> "StoredBandit":
     """Open the bandit with this name in an event store, or put a new one there.
 
     Parameters
@@ -41,7 +51,7 @@ def open_bandit(store: EventLog, name: str, make: Callable[[], ContextualBandit]
 
     Returns
     -------
-    ContextualBandit
+    StoredBandit
         What `~ContextualBandit.choose`, `~ContextualBandit.reward` and its other methods do is durable when they
         return. It can be used as long as the store is open.
 
@@ -70,14 +80,7 @@ def open_bandit(store: EventLog, name: str, make: Callable[[], ContextualBandit]
                 store.save_snapshot(name, 0, to_bytes(_made(store, name, make)))
         snapshot = snapshot or store.latest_snapshot(name)
         assert snapshot is not None
-    begin = monotonic()
-    bandit = from_bytes(snapshot.content)
-    if not isinstance(bandit, ContextualBandit):
-        raise ValueError(f"{name!r} in {store.address} is a {type(bandit).__name__}, not a bandit")
-    journal = _StoredJournal(store, name, bandit, snapshot.after, max(_SNAPSHOT_SECONDS, monotonic() - begin))
-    journal.catch_up(bandit.replay)
-    bandit.keep_in(journal)
-    return bandit
+    return StoredBandit(store, name, snapshot)
 
 
 def find_decision(store: EventLog, name: str, decision_id: str) -> Pending | None:
@@ -122,50 +125,82 @@ def _made(store: EventLog, name: str, make: Callable[[], ContextualBandit] | Non
     raise ValueError(f"there is no bandit {name!r} in {store.address}, which has {there}; pass make to put one there")
 
 
-class _StoredJournal:
-    """The stream of a bandit's changes in a store.
+class StoredBandit(ContextualBandit):
+    """A bandit whose changes are in an event store before they are applied.
 
-    Applying changes again may take ``patience`` seconds, then a snapshot saves the next one from it.
+    Parameters
+    ----------
+    store : where its changes are
+    stream : with this name
+    snapshot : to begin with
+
+    Raises
+    ------
+    EventStoreError
+        If a change was interrupted before it was applied: open the bandit again.
     """
 
-    def __init__(self, store: EventLog, stream: str, bandit: ContextualBandit, at: int, patience: float) -> None:
-        self._store, self._stream, self._bandit = store, stream, bandit
-        self._at = self._snapshot_at = at  # number of the last event that was applied, and of the last snapshot
-        self._replaying = 0.0  # seconds spent on events since the last snapshot
-        self._patience = patience
-        self._is_sound = True  # whether the bandit is what the events up to `_at` have led to
+    _is_kept = True
 
-    def catch_up(self, replay: Callable[[Change], None]) -> None:
-        """Replay what has been written since."""
+    def __init__(self, store: EventLog, stream: str, snapshot: Snapshot) -> None:
+        begin = monotonic()
+        bandit = from_bytes(snapshot.content)
+        if not isinstance(bandit, ContextualBandit):
+            raise ValueError(f"{stream!r} in {store.address} is a {type(bandit).__name__}, not a bandit")
+        vars(self).update(vars(bandit))
+        self._store, self._stream = store, stream
+        self._at = self._snapshot_at = snapshot.after  # the last event that was applied, and that of the last snapshot
+        self._replaying = 0.0  # seconds spent on events since the last snapshot
+        self._patience = max(_SNAPSHOT_SECONDS, monotonic() - begin)  # seconds of replaying, then there is a snapshot
+        self._is_sound = True  # whether it is what the events up to `_at` have led to
+        self._catch_up()
+
+    def __reduce__(self) -> Any:
+        return ContextualBandit.from_state, self.export_state()
+
+    def _carry_out(self, plan: Callable[[], Plan[T]]) -> T:
+        """Apply what others have written meanwhile, plan changes, append them, and apply them."""
+        if not self._is_sound:
+            raise self._refusal("a change was interrupted before it was applied; open the bandit again")
+        with self._store.transaction():
+            self._catch_up()
+            answer, changes = plan()
+            last = self._at
+            for change in changes:
+                key = change.key or f"{change.kind} {last + 1}"  # not the number alone, which ids of decisions are
+                last = self._store.append(self._stream, change.kind, key, *data_of(change)).number
+        self._at, self._is_sound = last, not changes
+        try:
+            for change in changes:
+                self.apply(change)
+        except ValueError:  # it comes again whenever the change is applied: the bandit is what the store says
+            self._note_applied()
+            raise
+        if changes:
+            self._note_applied()
+        return answer
+
+    def _catch_up(self) -> None:
+        """Apply what has been written since; what could not be learned then can't be now."""
         begin = monotonic()
         for event in self._store.events(self._stream, self._at):
             if event.forgotten:
                 raise self._refusal(f"event {event.number} was forgotten, and no snapshot includes what came of it")
             change = change_of(event)
             self._is_sound = False
-            replay(change)
+            with suppress(ValueError):
+                self.apply(change)
+            self.close_block()
             self._at, self._is_sound = event.number, True
         self._replaying += monotonic() - begin
 
-    def write(self, make: Callable[[], list[Change]], replay: Callable[[Change], None]) -> list[Change]:
-        """Replay what others have written meanwhile, make changes, and return them once they are written."""
-        if not self._is_sound:
-            raise self._refusal("a change was interrupted before it was applied; open the bandit again")
-        with self._store.transaction():
-            self.catch_up(replay)
-            changes, last = make(), self._at
-            for change in changes:
-                key = change.key or f"{change.kind} {last + 1}"  # not the number alone, which ids of decisions are
-                last = self._store.append(self._stream, change.kind, key, *data_of(change)).number
-        self._at, self._is_sound = last, not changes
-        return changes
-
-    def applied(self) -> None:
+    def _note_applied(self) -> None:
         """Save a snapshot every now and then."""
+        self.close_block()
         self._is_sound = True
         if self._at - self._snapshot_at < _SNAPSHOT_EVERY and self._replaying <= self._patience:
             return
-        content = to_bytes(self._bandit)
+        content = to_bytes(self)
         with suppress(EventStoreError), self._store.transaction():  # what was written counts without it
             if self._store.last(self._stream) > self._at:  # others have gone on, and may have saved a later one
                 return

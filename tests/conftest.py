@@ -1,4 +1,10 @@
+import os
 from collections.abc import Iterator
+
+# Before NumPy is imported. A worker per core is enough: threads of BLAS and OpenMP on top only wait for each other.
+# The processes that tests start inherit this.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import HealthCheck, settings

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from onepass import BayesianPerceptron, PiecewiseLinear
 from onepass.activations import NAMES
@@ -199,8 +199,12 @@ def test_large_beliefs_are_the_same_however_their_rows_come(rule: dict[str, Any]
 
 
 def test_small_products_are_not_shared_among_threads() -> None:
-    before = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-    with threads_for(200):
-        assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {1}
-    with threads_for(5000):
-        assert [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"] == before
+    def threads() -> set[int]:
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    with threadpool_limits(2, user_api="blas"):
+        with threads_for(200):
+            assert threads() == {1}
+        with threads_for(5000):
+            assert threads() == {2}
+        assert threads() == {2}

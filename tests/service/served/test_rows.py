@@ -27,10 +27,11 @@ from onepass.tables.readers.batches import RowBatch
 from tests.helpers.served import EXAMPLES, content, served
 
 LEVEL = 0.9
-PLAIN = [name for name in EXAMPLES if served(name).kind == "plain"]
-FLEETS = [name for name in EXAMPLES if served(name).kind == "fleet"]
-ESTIMATORS = [name for name in EXAMPLES if served(name).kind == "estimator"]
-TABLES = [name for name in EXAMPLES if served(name).kind == "table"]
+KINDS = {name: served(name).kind for name in EXAMPLES}
+PLAIN = [name for name, kind in KINDS.items() if kind == "plain"]
+FLEETS = [name for name, kind in KINDS.items() if kind == "fleet"]
+ESTIMATORS = [name for name, kind in KINDS.items() if kind == "estimator"]
+TABLES = [name for name, kind in KINDS.items() if kind == "table"]
 
 
 def read(model: RowModel, requests: list[dict[str, Any]]) -> Any:

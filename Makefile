@@ -46,8 +46,8 @@ test: $(BUILT)  ## lint, types, layers and tests
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n auto --dist worksteal
 
-test-all: test  ## the same, and the long versions of the slow tests
-	$(BIN)/pytest -n auto --dist worksteal -m slow
+test-all: test  ## the same, and the long versions of tests
+	$(BIN)/pytest -n auto --dist worksteal -m 'slow or hypothesis' --hypothesis-profile long
 
 $(VENV)/.docs: $(READY) requirements-docs.lock
 	$(INSTALL) -r requirements-docs.lock

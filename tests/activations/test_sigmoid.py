@@ -1,14 +1,9 @@
 """The sigmoid: near-exact moments against quadrature, and the paper's approximations."""
 
-from pathlib import Path
-from runpy import run_path
-
 import numpy as np
 import pytest
-from scipy.special import ndtr
 
 from onepass.activations import Activation, PaperSigmoid, Sigmoid
-from onepass.engine.moments import SCALES, WEIGHTS
 from tests.helpers.quadrature import worst_errors, worst_tail_errors
 
 
@@ -31,17 +26,6 @@ def test_sigmoid_bounds_and_limits_of_the_paper(sigmoid: Activation) -> None:
     vague = sigmoid.moments([-3.0, 0.0, 5.0], 1e14)
     np.testing.assert_allclose(vague.mean, 0.5, atol=1e-6)
     np.testing.assert_allclose(vague.var, 0.25, atol=1e-6)
-
-
-def test_mixture_is_what_its_script_fits() -> None:
-    script = run_path(str(Path(__file__).parents[2] / "scripts" / "fit_sigmoid.py"))
-    weights, scales = script["fit"](len(WEIGHTS))
-    np.testing.assert_allclose(weights, WEIGHTS, rtol=1e-4)  # the minimax valley is flat
-    np.testing.assert_allclose(scales, SCALES, rtol=1e-4)
-    a = np.linspace(0, 60, 20_001)
-    error = np.abs(ndtr(np.outer(a, SCALES)) @ WEIGHTS - Sigmoid()(a))
-    assert error.max() < 9.8e-8
-    assert WEIGHTS.sum() == pytest.approx(1.0, abs=1e-15)
 
 
 def test_moments_equal_quadrature() -> None:

@@ -26,5 +26,5 @@ def linear_rows(n: int, d: int, n_outputs: int = 1, seed: int = 0) -> tuple[Floa
 def linear_posterior(X: FloatArray, y: FloatArray, prior_var: FloatArray, noise: float) -> Posterior:
     """The posterior of independent weights, ``(d + 1,)`` variances, given targets ``(n, K)`` with this noise."""
     Z = np.hstack([np.ones((len(X), 1)), X])
-    cov = np.linalg.inv(Z.T @ Z / noise + np.diag(1.0 / prior_var))
+    cov: FloatArray = np.asarray(np.linalg.inv(Z.T @ Z / noise + np.diag(1.0 / prior_var)), dtype=np.float64)
     return Posterior((cov @ Z.T @ y / noise).T, cov)

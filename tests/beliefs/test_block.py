@@ -32,7 +32,7 @@ def learned(kind: type[BlockGaussian], dtype: str = "float64") -> BlockGaussian:
     belief = kind(SHAPE, rng.normal(size=SHAPE.size).astype(dtype), np.exp(rng.normal(size=SHAPE.size)))
     jacobian = rng.normal(size=(2, SHAPE.size))
     gain, cov = belief.project_outputs(jacobian)
-    belief.step(gain, jacobian, np.ones(2), np.linalg.inv(cov + np.eye(2)))
+    belief.step(gain, jacobian, np.ones(2), np.asarray(np.linalg.inv(cov + np.eye(2)), dtype=np.float64))
     return belief
 
 

@@ -2,10 +2,12 @@
 
 import copy
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
 
+from onepass.beliefs.block import NeuronBlocks
 from onepass.beliefs.choice import BELIEFS, start_belief
 from onepass.beliefs.names import COVARIANCES
 from onepass.beliefs.network import NetworkBelief
@@ -21,7 +23,7 @@ def learned(name: str) -> NetworkBelief:
     belief = start_belief(name, layout, rng.normal(size=layout.size), np.ones(layout.size))
     for jacobian in rng.normal(size=(2, 1, layout.size)):
         gain, cov = belief.project_outputs(jacobian)
-        belief.step(gain, jacobian, np.array([0.3]), np.linalg.inv(cov + 0.5))
+        belief.step(gain, jacobian, np.array([0.3]), 1.0 / (cov + 0.5))  # of one output
     return belief
 
 
@@ -69,11 +71,11 @@ def test_draws_have_the_marginal_variances(name: str) -> None:
 
 
 def test_a_form_without_a_kernel_says_so() -> None:
-    class Bare(BELIEFS["neuron"]):  # type: ignore[misc]
+    class Bare(NeuronBlocks):
         name = "bare"
         learn_pass = NetworkBelief.learn_pass
 
     layout = Layout((2, 3, 1))
-    belief = Bare(layout, np.zeros(layout.size), np.ones(layout.size))
+    belief: Any = Bare(layout, np.zeros(layout.size), np.ones(layout.size))
     with pytest.raises(NotImplementedError, match="covariance='bare' has no compiled kernel; use kernel='reference'"):
         belief.learn_pass(None, None, None, 1, None)

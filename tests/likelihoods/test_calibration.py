@@ -37,8 +37,10 @@ def test_covariances_have_the_calibrated_variances_and_keep_their_correlations()
     expected = noise.scale * before[:, :2] + excess_var(before[:, :2], noise.scale, noise.usual_var, True)
     np.testing.assert_allclose(after[:, :2], expected, rtol=1e-12)
     np.testing.assert_array_equal(after[:, 2], before[:, 2])
-    correlations = [each / np.sqrt(var[:, :, None] * var[:, None, :]) for each, var in ((covs, before), (found, after))]
-    np.testing.assert_allclose(*correlations, rtol=1e-12)
+    expected, correlations = (
+        each / np.sqrt(var[:, :, None] * var[:, None, :]) for each, var in ((covs, before), (found, after))
+    )
+    np.testing.assert_allclose(correlations, expected, rtol=1e-12)
 
 
 def test_outputs_without_variance_are_calibrated_without_a_warning() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from onepass._typing import FloatArray
 from onepass.beliefs.full import FullGaussian
 from onepass.engine.outliers import Trust
 from onepass.merging.snapshots import (
@@ -28,14 +29,21 @@ def snapshot(seed: int, rows: float, noise: float = 1.0, weight: float = 0.0) ->
     return Snapshot((belief,), 0.0, rows, np.array([noise]), np.array([weight]), counts)
 
 
+def cov(one: Snapshot) -> FloatArray:
+    (belief,) = one.blocks
+    assert isinstance(belief, FullGaussian)
+    return belief.cov
+
+
 def test_what_was_subtracted_is_added_again() -> None:
     before, after = snapshot(0, 10.0, 1.0, 5.0), replace(snapshot(1, 14.0, 2.0, 9.0), evidence=-3.0)
     change = change_between(before, after, CENTRES)
     assert float(change.rows) == 4.0
     again = apply_change(before, change, CENTRES)
     np.testing.assert_allclose(again.blocks[0].mean, after.blocks[0].mean, rtol=1e-9)
-    np.testing.assert_allclose(again.blocks[0].cov, after.blocks[0].cov, rtol=1e-9)  # type: ignore[attr-defined]
-    assert (again.rows, again.evidence) == (14.0, pytest.approx(-3.0))
+    np.testing.assert_allclose(cov(again), cov(after), rtol=1e-9)
+    assert again.rows == 14.0
+    assert again.evidence == pytest.approx(-3.0)
     np.testing.assert_allclose(again.means, 2.0)  # of the rows since
     np.testing.assert_allclose(again.weights, 9.0)
 
@@ -45,17 +53,16 @@ def test_changes_add_up_as_gaussians_multiply() -> None:
     wholes = []
     for seed in (1, 2):
         jacobian = np.random.default_rng(seed).normal(size=SIZE)
-        whole = prior.blocks[0]
-        belief = FullGaussian(whole.mean, whole.cov)  # type: ignore[attr-defined]
+        belief = FullGaussian(prior.blocks[0].mean, cov(prior))
         seen = belief.project(jacobian)
         belief.rank_one_step(seen, 0.4, 1.0 / (seen.var + 1.0), 1.0 / (seen.var + 1.0))
         wholes.append(replace(prior, blocks=(belief,), rows=1.0))
     one, other = (change_between(prior, whole, CENTRES) for whole in wholes)
     both = one.with_numbers([a + b for a, b in zip(one.numbers(), other.numbers(), strict=True)])
     merged = apply_change(prior, both, CENTRES)
-    precisions = [np.linalg.inv(each.blocks[0].cov) for each in (*wholes, prior)]  # type: ignore[attr-defined]
+    precisions = [np.linalg.inv(cov(each)) for each in (*wholes, prior)]
     precision = precisions[0] + precisions[1] - precisions[2]
-    np.testing.assert_allclose(np.linalg.inv(merged.blocks[0].cov), precision, rtol=1e-6)  # type: ignore[attr-defined]
+    np.testing.assert_allclose(np.linalg.inv(cov(merged)), precision, rtol=1e-6)
     vectors = [p @ each.blocks[0].mean for p, each in zip(precisions, (*wholes, prior), strict=True)]
     expected = np.linalg.solve(precision, vectors[0] + vectors[1] - vectors[2])
     np.testing.assert_allclose(merged.blocks[0].mean, expected, rtol=1e-6)

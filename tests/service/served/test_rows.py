@@ -322,7 +322,7 @@ KINDS_OF_READING = [
 
 
 @pytest.mark.parametrize("name", KINDS_OF_READING)
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=settings().max_examples // 2)
 @given(st.data())
 def test_any_value_is_read_or_refused_by_the_name_of_its_field_whoever_is_beside_it(name: str, data: Any) -> None:
     model, sound = served(name), EXAMPLES[name].requests(np.random.default_rng(1), 2)

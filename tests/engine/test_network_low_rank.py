@@ -29,6 +29,6 @@ def test_rows_are_learned_as_the_reference_does(hidden: tuple[int, ...], options
         for kernel in ("auto", "reference")
     )
     np.testing.assert_allclose(ours.mean, reference.mean, atol=1e-7)
-    variances = [each._state.belief.marginal_variances() for each in (ours, reference)]
-    np.testing.assert_allclose(*variances, rtol=1e-6)
+    found, expected = (each._state.belief.marginal_variances() for each in (ours, reference))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
     assert ours.log_evidence == pytest.approx(reference.log_evidence, rel=1e-7)

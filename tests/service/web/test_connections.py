@@ -297,7 +297,7 @@ def test_an_answer_that_is_still_being_read_makes_room_only_if_nothing_else_can(
         assert until_closed(idle) == b""
         assert host.connections.refused == {"displaced": 1}
         host.wait_until(lambda: len(host.connections) == 1)
-        others = [host.connect(long)]
+        others = [host.connect(b"GET /long HTTP/1.1\r\nHost: a\r\n\r\n")]
         host.wait_until(lambda: len(host.app.ends) == 3)
         others[0].recv(1)
         assert host.answers()  # nobody else waits for a client, so the oldest unread answer goes

@@ -12,6 +12,9 @@ SMOKE = cd dist && env -i HOME="$$HOME" PATH="$(CURDIR)/$(VENV)-wheel/bin" pytho
 RESOLVE := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header \
     --upgrade --quiet
 
+# Tests start hundreds of Python processes: without bytecode each would compile the library's source again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo build test test-all docs bench wheel format lock clean
 
 help:  ## this list
@@ -41,10 +44,10 @@ test: $(BUILT)  ## lint, types, layers and tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 
-test-all: test  ## the same, and the long versions of the slow tests
-	$(BIN)/pytest -n auto -m slow
+test-all: test  ## the same, and the long versions of tests
+	$(BIN)/pytest -n auto --dist worksteal -m 'slow or hypothesis' --hypothesis-profile long
 
 $(VENV)/.docs: $(READY) requirements-docs.lock
 	$(INSTALL) -r requirements-docs.lock

@@ -6,7 +6,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from websockets.sync.client import connect
 
 from onepass.cli.serve import serve
 from tests.helpers.service_process import Process, serving
+from tests.helpers.waiting import wait_until
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -182,12 +182,13 @@ def _started(proxy: Nginx | Caddy, port: int) -> Iterator[str]:
     assert checked.returncode == 0, checked.stderr
     process = subprocess.Popen(proxy.run, stderr=subprocess.DEVNULL)
     try:
-        for _ in range(500):
-            with socket.socket() as tried:
-                if tried.connect_ex(("127.0.0.1", port)) == 0:
-                    break
+
+        def answers() -> bool:
             assert process.poll() is None
-            time.sleep(0.02)
+            with socket.socket() as tried:
+                return tried.connect_ex(("127.0.0.1", port)) == 0
+
+        wait_until(answers, "the proxy to listen")
         yield f"{proxy.scheme}://127.0.0.1:{port}"
     finally:
         process.terminate()

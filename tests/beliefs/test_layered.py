@@ -6,14 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from scipy.linalg import block_diag
-from scipy.optimize import minimize
 
 from onepass.beliefs.diagonal import DiagonalGaussian
-from onepass.beliefs.kronecker import KroneckerGaussian, nearest_outer_product
+from onepass.beliefs.kronecker import KroneckerGaussian
 from onepass.beliefs.layered import FullLayer, LayeredGaussian
 from onepass.layers.layout import Layout
 from tests.helpers.matrix_normal import divergence, inverse, kron, nearest_product, one_step, partial_traces, posterior
@@ -126,58 +122,6 @@ def test_a_row_may_make_less_certain() -> None:
     np.testing.assert_allclose(belief.cov[1], posterior(full, jacobian[:, 12:], information), atol=1e-9)
     expected = one_step(units, jacobian[:, :12], information)
     np.testing.assert_allclose(kron(*belief.cov[0]), expected, rtol=1e-6, atol=1e-6)
-
-
-def distance(variances: np.ndarray, product: np.ndarray) -> float:
-    """Divergence of independent Gaussians."""
-    ratio = variances / product
-    return float(0.5 * (ratio - np.log(ratio) - 1.0).sum())
-
-
-def test_the_nearest_outer_product_has_the_least_divergence() -> None:
-    variances = np.exp(np.random.default_rng(0).uniform(-3.0, 3.0, (3, 4)))
-    ours = np.outer(*nearest_outer_product(variances))
-
-    def product(logs: np.ndarray) -> np.ndarray:
-        return np.asarray(np.exp(logs[:3, None] + logs[3:]))
-
-    found: Any = minimize(lambda logs: distance(variances, product(logs)), np.zeros(7))  # type: ignore[misc]
-    np.testing.assert_allclose(ours, product(found.x), rtol=1e-4)
-
-
-@given(arrays(np.float64, (3, 4), elements=st.floats(-3.0, 3.0)), arrays(np.float64, 7, elements=st.floats(-1.0, 1.0)))
-def test_no_other_outer_product_is_nearer(logs: np.ndarray, way: np.ndarray) -> None:
-    variances = np.exp(logs)
-    ours = np.outer(*nearest_outer_product(variances))
-    for length in (0.01, 1.0):
-        other = ours * np.exp(length * (way[:3, None] + way[3:]))
-        assert distance(variances, ours) <= distance(variances, other) + 1e-9
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_nearest_outer_product_within_a_bound_has_the_least_divergence_of_all_within(seed: int) -> None:
-    values = np.exp(np.random.default_rng(seed).normal(-1.0, 1.5, size=(3, 4)))
-    values[0, :] *= 1e-3
-    values[:, 3] = 1.0  # an idle input
-
-    def loss(logs: np.ndarray) -> float:
-        product = np.exp(np.add.outer(logs[:3], logs[3:]))
-        return float((values / product + np.log(product)).sum())
-
-    bounded = minimize(loss, np.full(7, -1.0), bounds=[(None, 0.0)] * 7, options={"ftol": 1e-15, "maxiter": 10_000})
-    product = np.outer(*nearest_outer_product(values, largest=1.0))
-    assert product.max() <= 1.0 + 1e-12
-    with np.errstate(divide="ignore"):
-        assert float((values / product + np.log(product)).sum()) == pytest.approx(bounded.fun, abs=1e-5)
-
-
-def test_weights_that_are_known_do_not_change_the_rest_of_a_product() -> None:
-    variances = np.zeros((100, 5))
-    variances[40:42, 1:4] = np.outer([2.0, 3.0], [1.0, 4.0, 5.0])
-    outer, inner = nearest_outer_product(variances)
-    np.testing.assert_allclose(np.outer(outer, inner), variances, rtol=1e-12)
-    assert 0.1 < outer[40] < 10.0  # no factor runs away, which single precision could not hold
-    np.testing.assert_array_equal(np.outer(*nearest_outer_product(np.zeros((2, 3)))), np.zeros((2, 3)))
 
 
 def test_a_belief_starts_with_the_nearest_variances() -> None:

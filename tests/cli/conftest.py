@@ -1,13 +1,12 @@
 """The whole command in this process, for all tests of commands."""
 
 import json
-import signal
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
 
-from onepass.cli.main import main
+from tests.helpers.commands import run_here
 
 __all__ = ["Done", "Run"]
 
@@ -33,17 +32,10 @@ def _one_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    """The whole command in this process, which saves the seconds that a new one takes to load everything."""
+    """The whole command in this process, and what it prints."""
 
     def call(*arguments: object) -> Done:
-        before = {sign: signal.getsignal(sign) for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         capfd.readouterr()
-        try:
-            with pytest.raises(SystemExit) as end:
-                main([str(argument) for argument in arguments])
-        finally:
-            for sign, handler in before.items():
-                signal.signal(sign, handler)
-        return Done(int(end.value.code or 0), *capfd.readouterr())
+        return Done(run_here(*arguments), *capfd.readouterr())
 
     return call

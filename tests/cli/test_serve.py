@@ -9,7 +9,6 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from contextlib import closing, suppress
 from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network
@@ -28,6 +27,7 @@ from onepass.service.web.audit import verify_audit
 from onepass.service.web.tokens import Tokens
 from tests.cli.conftest import Run
 from tests.helpers.service_process import serving
+from tests.helpers.waiting import wait_until
 from tests.service.running import regressor, served
 
 
@@ -63,9 +63,7 @@ def test_a_life(tmp_path: Path) -> None:
     with serving("--data", data) as second:
         assert list(second.facts) == ["address", "page file"]
         assert second.secret("page").startswith(second.facts["address"])
-        deadline = time.monotonic() + 30
-        while second.ask("GET", "/readyz").status_code == 503 and time.monotonic() < deadline:
-            time.sleep(0.1)
+        wait_until(lambda: second.ask("GET", "/readyz").status_code != 503, "the service to be ready")
         assert second.ask("GET", "/v1/models/price", token).json()["n_seen"] == 21
         second.process.send_signal(signal.SIGINT)
         assert second.process.wait(timeout=60) == 0

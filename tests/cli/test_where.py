@@ -81,7 +81,7 @@ def test_an_interrupted_run_over_some_rows_is_resumed_bit_for_bit(
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     inputs = Inputs((str(file),), reading=ReadOptions(where="wait > 1"))
     settings = Settings(model_kind="perceptron", covariance="diagonal", prior_scale=1.0)
-    options = SchemaOptions("price", buckets=40_000, settings=settings)
+    options = SchemaOptions("price", buckets=40_000, settings=settings, sample=200)
     found = []
     for interrupted in (False, True):
         model, _ = infer_model(inputs.sources(), options, rereadable=True)

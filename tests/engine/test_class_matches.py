@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from benchmarks.classes import exact_logits, matched_logits
+from benchmarks.classes import Logits, exact_logits, matched_logits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_softmax
@@ -137,3 +137,45 @@ def test_no_label_leaves_less_than_a_covariance(belief: tuple[FloatArray, FloatA
     size = 1e-6 * max(1.0, np.abs(shrink).max())
     np.testing.assert_allclose(shrink @ match.information, match.precision, atol=size)
     np.testing.assert_allclose(shrink @ match.score, match.shift, atol=size * max(1.0, np.abs(match.shift).max()))
+
+
+def separate_match(
+    mean: FloatArray, var: FloatArray, label: int, outliers: float = 0.0
+) -> tuple[float, FloatArray, FloatArray]:
+    state = NoiseState.start(len(mean), None, False, outliers)
+    return CategoricalOutputs(len(mean)).separate_match(mean, var, np.array([float(label)]), state)
+
+
+@pytest.mark.parametrize(("n", "scale", "std"), [(4, 6.0, 0.1), (20, 4.0, 0.3), (20, 6.0, 1.3), (40, 4.0, 0.8)])
+@pytest.mark.parametrize("rank", [0, 1, -1], ids=["expected", "second", "last"])
+def test_faint_classes_together_are_matched_as_each_alone(n: int, scale: float, std: float, rank: int) -> None:
+    """Against trapezoidal rules over each logit; the last class is one that nobody expected."""
+    rng = np.random.default_rng(n)
+    mean, var = scale * rng.normal(size=n), std**2 * rng.uniform(0.5, 1.5, n)
+    label = int(np.argsort(-mean)[rank])
+    log_z, score, information = separate_match(mean, var, label)
+    exact = exact_logits(mean, var, label)
+    ours = Logits(log_z, mean + var * score, np.diag(var - var**2 * information))
+    assert abs(score.sum()) < 1e-12 * n
+    assert (error(exact, ours) < 1e-4).all()
+
+
+@pytest.mark.parametrize("outliers", [0.0, 0.1])
+@pytest.mark.parametrize("n", [2, 3, 30])
+def test_the_own_information_is_the_diagonal_of_all(n: int, outliers: float) -> None:
+    rng = np.random.default_rng(5)
+    for std in (0.1, 0.7, 3.0):
+        mean, var = 3.0 * rng.normal(size=n), std**2 * rng.uniform(0.5, 1.5, n)
+        state, label = NoiseState.start(n, None, False, outliers), np.array([float(rng.integers(n))])
+        joint = CategoricalOutputs(n).moment_match(mean, np.diag(var), label, state)
+        log_z, score, information = separate_match(mean, var, int(label[0]), outliers)
+        assert log_z == pytest.approx(joint[0], rel=1e-9)
+        np.testing.assert_allclose(score, joint[1], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(information, np.diag(joint[2]), rtol=1e-9, atol=1e-12)
+
+
+def test_classes_that_are_all_faint_but_alike_have_equal_probabilities() -> None:
+    n = 60
+    log_p = CategoricalOutputs(n).log_probabilities(np.zeros(n), np.diag(np.full(n, 0.01)))
+    np.testing.assert_allclose(np.exp(log_p), 1.0 / n, rtol=1e-6)
+    assert separate_match(np.zeros(n), np.full(n, 0.01), 7)[0] == pytest.approx(log_p[7], abs=1e-6)

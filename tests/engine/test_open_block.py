@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from onepass import BayesianNetwork, load, save
 from onepass.engine.network_layers import BLOCK
-from onepass.engine.threads import threads_for
 from onepass.layers import Conv2D
 from onepass.models.network.learning import State
 
@@ -312,16 +310,3 @@ def test_threads_may_predict_at_the_same_time() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert sum(pool.map(differing, range(4))) == 0
-
-
-def test_one_thread_for_small_products_and_those_before_afterwards() -> None:
-    def threads() -> set[int]:
-        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
-
-    with threadpool_limits(2, user_api="blas"):
-        before = threads()
-        with threads_for(0):
-            assert threads() == {1}
-        assert threads() == before
-        with threads_for(5000):
-            assert threads() == before

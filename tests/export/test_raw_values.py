@@ -22,7 +22,7 @@ from onepass.tables.columns.number_format import NumberFormat
 from onepass.tables.columns.values import as_numbers
 from onepass.tables.model import TabularModel
 from onepass.tables.targets import NumberTarget
-from tests.helpers.commands import run_command
+from tests.helpers.commands import run_here
 from tests.helpers.exported import numpy_module
 
 
@@ -73,10 +73,8 @@ def test_rows_of_the_file_are_predicted_as_by_the_command(
         writer.writeheader()
         writer.writerows(rows)
     fit = ["--target", "y", "--task", "regression", "--model-kind", "perceptron", "--model", tmp_path / "m.onepass"]
-    done = run_command("fit", tmp_path / "t.csv", *fit, "--missing", "k.A.,NA,N/A,unknown,-", "--quiet")
-    assert done.returncode == 0, done.stderr
-    done = run_command("predict", tmp_path / "m.onepass", tmp_path / "t.csv", "--out", tmp_path / "p.csv")
-    assert done.returncode == 0, done.stderr
+    assert run_here("fit", tmp_path / "t.csv", *fit, "--missing", "k.A.,NA,N/A,unknown,-", "--quiet") == 0
+    assert run_here("predict", tmp_path / "m.onepass", tmp_path / "t.csv", "--out", tmp_path / "p.csv") == 0
     with (tmp_path / "t.csv").open(newline="", encoding="utf-8") as file:
         mean, std = numpy_module(load(tmp_path / "m.onepass"))["predict"](list(csv.DictReader(file)))
     true = np.genfromtxt(tmp_path / "p.csv", delimiter=",", names=True)

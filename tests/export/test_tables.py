@@ -12,7 +12,7 @@ import pytest
 from onepass.export import NotExportableError, program_of, to_c, to_numpy
 from onepass.files.checkpoint import load
 from onepass.tables.model import TabularModel
-from tests.helpers.commands import run_command
+from tests.helpers.commands import run_here
 from tests.helpers.exported import difference, numpy_module, predict_by_c, predict_by_onnx
 from tests.helpers.tables import trips, write_csv
 
@@ -32,8 +32,7 @@ def fitted(folder: Path, target: str, *options: str) -> TabularModel:
     ]
     write_csv(folder / "trips.csv", rows)
     command = ["fit", folder / "trips.csv", "--target", target, "--model", folder / "m.onepass", "--quiet", *options]
-    done = run_command(*command)
-    assert done.returncode == 0, done.stderr
+    assert run_here(*command) == 0
     model: TabularModel = load(folder / "m.onepass")
     return model
 
@@ -101,12 +100,11 @@ def test_texts_and_models_per_key_are_refused_with_the_way_out(tmp_path: Path) -
         to_numpy(text)
 
 
-def test_the_command_writes_all_three_and_says_so(tmp_path: Path) -> None:
+def test_the_command_writes_all_three_and_says_so(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     fitted(tmp_path, "price", "--model-kind", "perceptron")
     for name, language in (("price.py", "numpy"), ("price.h", "c"), ("price.onnx", "onnx")):
-        done = run_command("export", tmp_path / "m.onepass", "--out", tmp_path / name, "--json")
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout.splitlines()[-1])["to"] == language
+        assert run_here("export", tmp_path / "m.onepass", "--out", tmp_path / name, "--json") == 0
+        assert json.loads(capfd.readouterr().out.splitlines()[-1])["to"] == language
     assert (tmp_path / "price.py").read_text() == to_numpy(load(tmp_path / "m.onepass"))
     assert (tmp_path / "price.h").read_text() == to_c(load(tmp_path / "m.onepass"), "price")
 
@@ -119,12 +117,20 @@ def test_the_command_writes_all_three_and_says_so(tmp_path: Path) -> None:
         (("--out", "m.onepass", "--to", "c"), "is also an input"),
     ],
 )
-def test_what_can_not_be_written_is_refused_in_a_sentence(options: tuple[str, ...], words: str, tmp_path: Path) -> None:
+def test_what_can_not_be_written_is_refused_in_a_sentence(
+    options: tuple[str, ...],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     fitted(tmp_path, "price", "--model-kind", "perceptron")
-    done = run_command("export", "m.onepass", *options, cwd=tmp_path)
-    assert done.returncode in (1, 2)
-    assert words in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    monkeypatch.chdir(tmp_path)
+    capfd.readouterr()
+    assert run_here("export", "m.onepass", *options) in (1, 2)
+    told = capfd.readouterr().err
+    assert words in told
+    assert len(told.splitlines()) == 1
 
 
 def test_an_activation_of_the_users_own_is_refused() -> None:

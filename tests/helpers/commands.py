@@ -1,4 +1,4 @@
-"""The command line in processes of its own, run to the end or started, read from and interrupted."""
+"""The command line, in this process or in processes of its own, run to the end or started and interrupted."""
 
 import array
 import fcntl
@@ -13,7 +13,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any
 
-__all__ = ["COMMAND", "read_until", "run_command", "started", "unread_bytes"]
+import pytest
+
+from onepass.cli.main import main
+
+__all__ = ["COMMAND", "read_until", "run_command", "run_here", "started", "unread_bytes"]
 
 COMMAND = [sys.executable, "-c", "from onepass.cli.main import main; main()"]
 _DEADLINE = 300.0  # seconds; no measure of speed, but of a process that hangs
@@ -23,6 +27,21 @@ def run_command(*arguments: object, **options: Any) -> subprocess.CompletedProce
     """Run ``onepass`` with these arguments to its end."""
     command = [*COMMAND, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=_DEADLINE, **options)
+
+
+def run_here(*arguments: object) -> int:
+    """Run ``onepass`` in this process, which saves the seconds that a new one takes to load everything.
+
+    Returns the exit code; what is printed is for pytest to capture.
+    """
+    before = {sign: signal.getsignal(sign) for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+    finally:
+        for sign, handler in before.items():
+            signal.signal(sign, handler)
+    return int(end.value.code or 0)
 
 
 @contextmanager

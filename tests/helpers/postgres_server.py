@@ -86,7 +86,7 @@ class OwnPostgresServer(PostgresServer):
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while True:
             if self._process is None or self._process.poll() is not None:  # what was killed may leave processes
                 self._process = self._program("postgres", "-D", "data", "-k", str(self.folder), "-h", "")

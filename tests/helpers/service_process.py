@@ -34,12 +34,12 @@ class Process:
 
     def ask(self, method: str, path: str, token: str | None = None, **given: Any) -> httpx.Response:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        return httpx.request(method, self.facts["address"] + path, headers=headers, timeout=30, **given)
+        return httpx.request(method, self.facts["address"] + path, headers=headers, timeout=120, **given)
 
     def end(self) -> tuple[int, str]:
         """The exit code after a polite request, and the log."""
         self.process.send_signal(signal.SIGTERM)
-        _, log = self.process.communicate(timeout=60)
+        _, log = self.process.communicate(timeout=120)
         return self.process.returncode, log
 
 

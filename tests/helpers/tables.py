@@ -23,7 +23,7 @@ def trips(n: int, seed: int = 0) -> list[Row]:
     rng = np.random.default_rng(seed)
     rows = []
     for i in range(n):
-        km, car, vip = float(rng.gamma(2.0, 4.0)), str(rng.choice(["bike", "sedan", "van"])), bool(rng.random() < 0.2)
+        km, car, vip = float(rng.gamma(2.0, 4.0)), ("bike", "sedan", "van")[rng.integers(3)], bool(rng.random() < 0.2)
         extra = {"bike": -2.0, "sedan": 0.0, "van": 5.0}[car] + 4.0 * vip
         rows.append(
             {
@@ -45,7 +45,7 @@ def clicks(n: int, seed: int = 0) -> list[Row]:
     rng = np.random.default_rng(seed)
     rows = []
     for _ in range(n):
-        age, device = float(rng.normal(40.0, 12.0)), str(rng.choice(["desk", "phone"]))
+        age, device = float(rng.normal(40.0, 12.0)), ("desk", "phone")[rng.integers(2)]
         odds = -0.5 + 0.08 * (age - 40.0) + (1.0 if device == "phone" else -1.0)
         clicked = bool(rng.random() < 1.0 / (1.0 + np.exp(-odds)))
         kind = ("none", "ad", "news")[int(clicked) * int(rng.integers(1, 3))]

@@ -318,7 +318,7 @@ def test_what_a_row_adds_to_the_evidence_is_a_density(drift: float | str, covari
     network.learn(X, 0.01 * np.sin(X[:, 0]))
     x = np.array([0.3, -0.5])
     seen = network.predict(x)
-    steps = np.linspace(-14.0, 14.0, 561)  # far enough for the hypotheses that are far wider than their mixture
+    steps = np.linspace(-14.0, 14.0, 141)  # far enough for the hypotheses that are far wider than their mixture
     unit = 0.01 * np.sqrt(seen.var + seen.noise_var)
     gains = []
     for target in seen.mean + unit * np.sinh(steps):

@@ -120,14 +120,14 @@ def test_a_full_queue_refuses_at_once(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_request_that_waited_too_long_is_not_carried_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate(monkeypatch)
-    with served(tmp_path / "state", deadline=0.2) as running:
+    with served(tmp_path / "state", deadline=1.0) as running:
         model = with_model(running)
 
         async def late() -> tuple[Any, Any]:
             first = asyncio.create_task(outcome(model.learn(row(0))))
             await asyncio.to_thread(gate.reached.wait, 20)
             second = asyncio.create_task(outcome(model.learn(row(1))))
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(1.2)
             gate.open.set()
             return await first, await second
 

@@ -14,7 +14,7 @@ import pytest
 import onepass
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.model import TabularModel
-from tests.helpers.commands import run_command
+from tests.helpers.commands import run_here
 from tests.helpers.tables import clicks, trips, write_csv
 
 FORMS: dict[str, Callable[[Path], Any]] = {
@@ -32,10 +32,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models")
     for name, rows, target in (("trips", trips(300), "price"), ("clicks", clicks(300), "kind")):
         data, model = write_csv(folder / f"{name}.csv", rows), folder / f"{name}.onepass"
-        done = run_command("fit", data, "--target", target, "--model", model, "--quiet")
-        assert done.returncode == 0, done.stderr
-        done = run_command("predict", model, data, "--out", folder / f"{name}.predicted.csv", "--level", "0.8")
-        assert done.returncode == 0, done.stderr
+        assert run_here("fit", data, "--target", target, "--model", model, "--quiet") == 0
+        assert run_here("predict", model, data, "--out", folder / f"{name}.predicted.csv", "--level", "0.8") == 0
     return folder
 
 

@@ -345,7 +345,7 @@ def test_open_keys_are_those_without_a_counterpart(store: EventLog) -> None:
 def test_waiting_ends_with_an_event_of_another_store(store: EventLog, place: Place) -> None:
     assert not store.wait("s", 0, 0)
     with open_event_log(place.target) as other, ThreadPoolExecutor(3) as pool:
-        waiting = [pool.submit(store.wait, stream, 0, 20) for stream in ("s", "t")]
+        waiting = [pool.submit(store.wait, stream, 0, 60) for stream in ("s", "t")]
         late = pool.submit(store.wait, "s", 1, 0.4)
         time.sleep(0.05)
         assert store.last("s") == 0  # nobody waits for those who wait
@@ -354,11 +354,11 @@ def test_waiting_ends_with_an_event_of_another_store(store: EventLog, place: Pla
         time.sleep(0.05)
         assert not any(one.done() for one in waiting)
         other.append("s", "k", "a")
-        assert waiting[0].result(5)
+        assert waiting[0].result(60)
         assert not waiting[1].done()
         other.append("t", "k", "a")
-        assert waiting[1].result(5)
-        assert not late.result(5)
+        assert waiting[1].result(60)
+        assert not late.result(60)
     assert store.wait("s", 0, 0)
 
 

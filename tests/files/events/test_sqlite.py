@@ -31,7 +31,7 @@ def connection_of(store: EventStore) -> sqlite3.Connection:
 
 
 def test_a_new_file_may_be_opened_many_times_at_once(tmp_path: Path) -> None:
-    together = threading.Barrier(4, timeout=20)
+    together = threading.Barrier(4, timeout=60)
 
     def work(name: str) -> None:
         for i in range(10):

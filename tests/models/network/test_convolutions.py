@@ -8,7 +8,7 @@ import pytest
 from onepass import BayesianNetwork
 from onepass.layers import Conv2D
 from onepass.models.network.propagation import propagate
-from tests.layers.test_layout import naive
+from tests.layers.test_conv2d import naive
 
 NETWORKS: list[dict[str, Any]] = [
     {"n_features": (6, 5), "hidden": (Conv2D(3, 2), 4)},

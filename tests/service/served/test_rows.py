@@ -27,10 +27,11 @@ from onepass.tables.readers.batches import RowBatch
 from tests.helpers.served import EXAMPLES, content, served
 
 LEVEL = 0.9
-PLAIN = [name for name in EXAMPLES if served(name).kind == "plain"]
-FLEETS = [name for name in EXAMPLES if served(name).kind == "fleet"]
-ESTIMATORS = [name for name in EXAMPLES if served(name).kind == "estimator"]
-TABLES = [name for name in EXAMPLES if served(name).kind == "table"]
+KINDS = {name: served(name).kind for name in EXAMPLES}
+PLAIN = [name for name, kind in KINDS.items() if kind == "plain"]
+FLEETS = [name for name, kind in KINDS.items() if kind == "fleet"]
+ESTIMATORS = [name for name, kind in KINDS.items() if kind == "estimator"]
+TABLES = [name for name, kind in KINDS.items() if kind == "table"]
 
 
 def read(model: RowModel, requests: list[dict[str, Any]]) -> Any:
@@ -321,7 +322,7 @@ KINDS_OF_READING = [
 
 
 @pytest.mark.parametrize("name", KINDS_OF_READING)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples // 2)
 @given(st.data())
 def test_any_value_is_read_or_refused_by_the_name_of_its_field_whoever_is_beside_it(name: str, data: Any) -> None:
     model, sound = served(name), EXAMPLES[name].requests(np.random.default_rng(1), 2)
@@ -350,7 +351,6 @@ def numbers_in(columns: dict[str, Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", [*KINDS_OF_READING, "table of logs", "table of counts", "table of two classes"])
-@settings(max_examples=60, deadline=None)
 @given(st.lists(SCALARS, min_size=1, max_size=4))
 def test_any_target_is_read_or_refused_whoever_is_beside_it(name: str, targets: list[Any]) -> None:
     model, sound = served(name), EXAMPLES[name].target(np.random.default_rng(2))

@@ -5,11 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
-from threadpoolctl import threadpool_info
 
 from onepass import BayesianPerceptron, PiecewiseLinear
 from onepass.activations import NAMES
-from onepass.engine.threads import threads_for
 
 RULES: list[dict[str, Any]] = [
     *[{"activation": name, "noise": 0.1, "update": "kalman"} for name in NAMES if name != "exp"],
@@ -196,11 +194,3 @@ def test_large_beliefs_are_the_same_however_their_rows_come(rule: dict[str, Any]
         model.learn(X[75:80], y[75:80], X_var=X_var)
         model.learn(X[80:], y[80:])
     assert_same(*models)
-
-
-def test_small_products_are_not_shared_among_threads() -> None:
-    before = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-    with threads_for(200):
-        assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {1}
-    with threads_for(5000):
-        assert [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"] == before

@@ -1,0 +1,113 @@
+"""Gaussian noise around pieces: moment matches against quadrature, and quantiles."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onepass.activations import PiecewiseLinear, as_activation
+from onepass.engine.vector_matches import NoiseState
+from onepass.likelihoods import Gaussian, Heteroscedastic
+from tests.helpers.quadrature import worst_in_deviations
+
+
+@pytest.mark.parametrize("name", ["relu", "leaky_relu", "linear", "hard_tanh", "hard_sigmoid", "relu6"])
+def test_gaussian_noise_around_pieces_is_learned_exactly(name: str) -> None:
+    activation = as_activation(name)
+    assert isinstance(activation, PiecewiseLinear)
+    breaks = tuple(activation.knots)
+    for noise in (1e-2, 1.0):
+        for y in (-1.0, 0.3, 2.0):
+            worst = worst_in_deviations(
+                Gaussian(noise),
+                activation,
+                lambda a, y=y, noise=noise: -0.5 * (y - activation(a)) ** 2 / noise,  # type: ignore[misc]
+                y,
+                np.linspace(-8, 8, 9),
+                np.logspace(-4, 2, 7),
+                breaks,
+            )
+            assert worst < 1e-6, (noise, y)
+
+
+@pytest.mark.parametrize("name", ["relu", "leaky_relu", "linear", "hard_tanh", "hard_sigmoid", "relu6"])
+def test_outliers_at_thirty_sigma_are_learned_exactly(name: str) -> None:
+    activation = as_activation(name)
+    assert isinstance(activation, PiecewiseLinear)
+    for mean in (-3.0, 0.0, 5.0):
+        for var in (1e-3, 0.1, 4.0):
+            noise = 0.01
+            output = activation.moments(mean, var)
+            for side in (-30, 30):
+                y = float(output.mean) + side * math.sqrt(float(output.var) + noise)
+                worst = worst_in_deviations(
+                    Gaussian(noise),
+                    activation,
+                    lambda a, y=y: -0.5 * (y - activation(a)) ** 2 / 0.01,  # type: ignore[misc]
+                    y,
+                    np.array([mean]),
+                    np.array([var]),
+                    tuple(activation.knots),
+                )
+                assert worst < 1e-6, (mean, var, side)
+
+
+def test_a_bimodal_row_may_widen_the_belief() -> None:
+    """y = 1 of |a| from a vague belief near zero: a may be 1 or -1."""
+    absolute = PiecewiseLinear([-1.0, 1.0], [0.0])
+    step = Gaussian(0.01).moment_match(absolute, 0.0, 0.5, 1.0)
+    assert step.information < 0
+    assert step.score == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["relu", "hard_tanh", "linear", "leaky_relu"])
+@given(
+    mean=st.floats(-1e6, 1e6),
+    var=st.floats(0, 1e12),
+    y=st.floats(-1e6, 1e6),
+    noise=st.sampled_from([0.0, 1e-12, 1e-3, 1.0, 1e9]),
+)
+def test_noisy_pieces_never_break_the_belief(name: str, mean: float, var: float, y: float, noise: float) -> None:
+    activation = as_activation(name)
+    assert isinstance(activation, PiecewiseLinear)
+    step = Gaussian(noise).moment_match(activation, mean, var, y)
+    assert np.isfinite([step.log_z, step.score * var, step.information]).all()
+    assert step.information * var <= 1
+
+
+def test_quantiles_of_one_target_and_of_many_agree() -> None:
+    mean, linear = np.array([[0.0, 1.0, -2.0]]), as_activation("linear")
+    for likelihood in (Gaussian(0.5), Gaussian(0.5, log_noise_var=1.0)):
+        many = likelihood.quantile(linear, mean, np.ones_like(mean), 0.9)
+        assert many.shape == mean.shape
+        assert likelihood.quantile(linear, mean[0, 1], np.ones(()), 0.9) == pytest.approx(many[0, 1])
+
+
+def test_quantiles_allow_for_a_noise_that_is_not_known() -> None:
+    """Against draws: a noise whose log has a variance, and a target around a certain output."""
+    rng = np.random.default_rng(0)
+    noise = 0.5 * np.exp(rng.normal(0.0, 1.0, 400_000))
+    drawn = rng.normal(0.0, np.sqrt(noise))
+    zero, linear = np.zeros(1), as_activation("linear")
+    for level in (0.02, 0.5, 0.9, 0.99):
+        found = Gaussian(0.5, log_noise_var=1.0).quantile(linear, zero, zero, level)
+        assert (drawn < found).mean() == pytest.approx(level, abs=0.002)
+    known = Gaussian(0.5).quantile(linear, zero, zero, 0.99)
+    assert known == pytest.approx(math.sqrt(0.5) * 2.3263478740408408)
+
+
+def test_a_calibrated_noise_is_scaled_and_its_log_shifted() -> None:
+    state = NoiseState.start(2, 0.1, True, 0.0)
+    state.scale[:] = 4.0, 0.25
+    means, covs = np.zeros((1, 2)), np.eye(2)[None]
+    _, scaled_covs, scaled = Gaussian().calibrated(means, covs, state, False)
+    np.testing.assert_allclose(scaled.noise, [0.4, 0.025])
+    np.testing.assert_array_equal(scaled.scale, 1.0)
+    np.testing.assert_allclose(np.diagonal(scaled_covs[0]), [4.0, 0.25])
+    np.testing.assert_array_equal(state.scale, [4.0, 0.25])  # as it was
+    pairs = np.zeros((1, 4))
+    shifted, _, _ = Heteroscedastic().calibrated(pairs, np.eye(4)[None], state, False)
+    np.testing.assert_allclose(shifted, [[0.0, 0.0, math.log(4.0), math.log(0.25)]])
+    np.testing.assert_array_equal(pairs, 0.0)

@@ -140,21 +140,26 @@ class Mixture(OnlineModel):
         >>> Mixture.over_drift(BayesianNetwork, 3, (10,), observation="bernoulli").drift_[0.01]
         0.16666666666666666
         """
-        if not (isinstance(model, type) and issubclass(model, Component)):
-            raise TypeError(
-                "Mixture.over_drift needs the class BayesianPerceptron or BayesianNetwork, then its arguments, got "
-                f"{getattr(model, '__name__', repr(model))}; BayesianCommittee takes drift={AUTO!r} itself"
-            )
+        name_of_model = getattr(model, "__name__", repr(model))
+        wrong = TypeError(
+            "Mixture.over_drift needs the class BayesianPerceptron or BayesianNetwork, then its arguments, got "
+            f"{name_of_model}; BayesianCommittee takes drift={AUTO!r} itself"
+        )
+        if not callable(model) or (isinstance(model, type) and not issubclass(model, Component)):
+            raise wrong
         given: dict[str, Any] = dict(options)
         for name, still in (("drift", None), ("forgetting", 1.0)):
             value = given.pop(name, still)
             if value != still:
                 raise ValueError(
                     f"Mixture.over_drift finds out by itself how fast old rows lose weight, got {name}={value!r}; "
-                    f"leave it out, or make a single {model.__name__} with {name}={value!r}"
+                    f"leave it out, or make a single {name_of_model} with {name}={value!r}"
                 )
         make: Callable[..., Any] = model
-        return Mixture([make(*args, **given, **own) for own in HYPOTHESES.values()], SwitchingWeights.start())
+        members = [make(*args, **given, **own) for own in HYPOTHESES.values()]
+        if not all(isinstance(member, Component) for member in members):
+            raise wrong
+        return Mixture(members, SwitchingWeights.start())
 
     def __repr__(self) -> str:
         return f"Mixture({self.members[0]!r}, members={len(self.members)}, weighting={self.weighting!r})"

@@ -29,7 +29,7 @@ def refused(model: Any, X: Any, y: Any, message: str) -> None:
         assert tracemalloc.get_traced_memory()[1] < 20e6
     finally:
         tracemalloc.stop()
-    assert not hasattr(model, "_mixtures")
+    assert not hasattr(model, "_learner")
 
 
 @pytest.mark.parametrize("model", CLASSIFIERS)
@@ -97,7 +97,7 @@ def test_numbers_too_many_for_classes_are_told_the_limit_at_once(model: Any) -> 
 @pytest.mark.parametrize(
     ("model", "forms"),
     [
-        (BayesianPerceptronRegressor, "'full', 'diagonal'"),
+        (BayesianPerceptronRegressor, "'auto', 'full', 'diagonal'"),
         (BayesianPerceptronClassifier, "'auto', 'full', 'neuron', 'diagonal'"),
         (BayesianMLPRegressor, "'auto', 'full', 'low_rank', 'layer', 'neuron', 'kronecker', 'diagonal'"),
     ],

@@ -140,6 +140,13 @@ class Scaling:
             scaled = (rows - self.centre) / self.scale
         return np.where(np.isfinite(scaled), scaled, rows / self.scale - self.centre / self.scale)
 
+    def row(self, row: FloatArray) -> FloatArray:
+        """Standardise one row, ``(d,)``; what overflows is infinite."""
+        if self.is_identity:
+            return row
+        with np.errstate(over="ignore"):
+            return (row - self.centre) / self.scale
+
     def scale_entries(self, rows: Any) -> Any:
         """Divide the columns of sparse rows, which are not centred."""
         rows = csr_array(rows)
@@ -255,7 +262,7 @@ def warn_of_scales(rows: Any, names: Any = None) -> None:
         warnings.warn(
             f"features differ in scale by a factor of {ratio:.2g} (columns {first} and {second}), but their weights "
             "have the same prior: pass standardize=True, or scale the inputs",
-            stacklevel=5,
+            stacklevel=6,
         )
 
 

@@ -88,7 +88,8 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
             learner.blueprint.warn_of_targets(Batch(X, targets.reshape(len(targets), -1)))
         (learner.fit if restart else learner.learn)(X, targets, weights)
         self._learner = learner
-        self._warn_of_set_aside(learner)
+        if n := learner.newly_set_aside():
+            _warn_of_set_aside(n)
         return self
 
     def _learn_row(self, X: Any, y: Any) -> bool:
@@ -102,7 +103,8 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
         target = learner.targets.encode_one(y)
         if target is None or not learner.learn_row(X[0], target):
             return False
-        self._warn_of_set_aside(learner)
+        if n := learner.newly_set_aside():
+            _warn_of_set_aside(n)
         return True
 
     def _predict_row(self, X: Any) -> Prediction | None:
@@ -117,7 +119,8 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
         learner, X, targets, weights = self._prepared(X, y, sample_weight, classes)
         found = learner.predict_then_learn(X, targets, weights)
         self._learner = learner
-        self._warn_of_set_aside(learner)
+        if n := learner.newly_set_aside():
+            _warn_of_set_aside(n)
         return found
 
     def _prepared(
@@ -174,16 +177,6 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
                     f"{name} was changed from {value!r} to {now[name]!r} after the first rows, but the model keeps "
                     f"learning with what it has started with: set {name} back, or call fit to start again"
                 )
-
-    def _warn_of_set_aside(self, learner: Learner) -> None:
-        """Warn of targets that were set aside in a call."""
-        if (n := learner.newly_set_aside()) > 0:
-            which = "1 target was set aside, since it is" if n == 1 else f"{n} targets were set aside, since each is"
-            warnings.warn(
-                f"{which} more than {FAR:.0f} standard deviations from its prediction; pass outliers=0.01 if wild "
-                "targets are to be expected",
-                stacklevel=4,
-            )
 
     def outlier_probability(self, X: Any, y: Any) -> FloatArray:
         """Probability that each target can't be trusted, by the current belief, ``(n,)``.
@@ -406,6 +399,17 @@ def start_learner(estimator: Any, n_features: int, classes: Any = None, *, scale
     learner = estimator._new_learner(encoder, targets, expects_scaled_targets=scaled_targets)
     estimator._learner = learner.start()
     return learner
+
+
+def _warn_of_set_aside(n: int) -> None:
+    """Warn that so many targets were set aside in a call; in a warm-up that is learned again it may be fewer."""
+    if n > 0:
+        which = "1 target was set aside, since it is" if n == 1 else f"{n} targets were set aside, since each is"
+        warnings.warn(
+            f"{which} more than {FAR:.0f} standard deviations from its prediction; pass outliers=0.01 if wild "
+            "targets are to be expected",
+            stacklevel=4,
+        )
 
 
 def _equal(one: Any, other: Any) -> bool:

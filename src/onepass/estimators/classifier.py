@@ -56,8 +56,10 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         return ClassTargets.from_parameters(parameters)
 
     def _learner_for(self, y: Any, classes: Any) -> Learner:
-        self._learner.targets.check_classes(classes)
-        return self._learner
+        learner = self._learner
+        learner.targets.check_classes(classes)
+        more = learner.targets.with_classes_of(y)
+        return learner if more is learner.targets else learner.with_classes(more)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn more rows, in the order given.
@@ -67,7 +69,9 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         X : (n, d) array, data frame or sparse matrix
         y : (n,) array
         classes : array, optional
-            All classes that can ever occur. By default these are the classes in the first call.
+            All classes that can ever occur, which the first call may name. Without it the first call must have rows of
+            two classes or more. A class that appears later is appended to ``classes_``, in the order of appearance; two
+            classes have become one output when the warm-up is over, so a third one is refused from then on.
         sample_weight : (n,) array, optional
             A row of weight ``w`` counts as ``w`` copies of it; ``w`` need not be whole, and 0 leaves the row out.
         """
@@ -228,8 +232,8 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     @passes_of_perceptrons
     standardize : bool
         Standardise the inputs by mean and standard deviation of the first ``warm_up`` rows; sparse rows that stay
-        sparse (``covariance="diagonal"``) are only divided by the size of their entries. The statistics stay fixed
-        after that.
+        sparse (two classes, with a diagonal covariance) are only divided by the size of their entries. The statistics
+        stay fixed after that.
     @warm_up
     missing : {"error", "mean"}
         What to do about NaN among the inputs: raise an error, or use the mean of the column so far; with two classes,
@@ -257,7 +261,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     >>> from sklearn.datasets import load_breast_cancer
     >>> from onepass import BayesianPerceptronClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = BayesianPerceptronClassifier(standardize=True).fit(X[:400], y[:400])
+    >>> model = BayesianPerceptronClassifier().fit(X[:400], y[:400])
     >>> print(f"{model.score(X[400:], y[400:]):.2f}")
     0.97
     >>> low, high = model.predict_interval(X[400:402], level=0.9)
@@ -278,7 +282,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         drift: float | str = 0.0,
         passes: int = 1,
         refine: str = "auto",
-        standardize: bool = False,
+        standardize: bool = True,
         warm_up: int = 100,
         missing: str = "error",
         class_weight: Any = None,

@@ -14,7 +14,7 @@ import copy
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Self
 
@@ -37,12 +37,14 @@ from onepass.estimators.refinement import (
 )
 from onepass.estimators.scaling import Scaling, warn_of_scales, zero_for_nan
 from onepass.estimators.standardizer import Standardizer
+from onepass.estimators.targets import ClassTargets
 from onepass.models.mixture import Mixture, joined
 from onepass.models.prediction import Prediction, RowScores
 
 __all__ = ["Learner", "LearnerState", "member_predictions"]
 
 _CHUNK = 4096  # sparse rows made dense at a time
+_LARGEST = 1e300  # sum of squares of a row that goes the short way, and size of its target
 
 
 @dataclass
@@ -79,6 +81,7 @@ class Learner:
 
     def __init__(self, encoder: InputEncoder, blueprint: Blueprint, schedule: Schedule, n_features: int) -> None:
         self.encoder, self.blueprint, self.schedule = encoder, blueprint, schedule
+        self.targets = blueprint.targets
         self.n_features = n_features
         given = blueprint.given
         self.arguments = tuple(vars(given).items())
@@ -106,11 +109,6 @@ class Learner:
         if not self.standardizer.warm_up:  # else the models depend on the statistics of the first rows
             self.state.mixtures = self._new_mixtures()
         return self
-
-    @property
-    def targets(self) -> Any:
-        """The encoding of targets."""
-        return self.blueprint.targets
 
     def warn_of_scales(self, X: Any, names: list[str] | None) -> None:
         """Warn of inputs whose scales differ too much for one prior, where they are not standardised."""
@@ -151,14 +149,26 @@ class Learner:
         state = self.state
         if state.n_rows < self.standardizer.warm_up or state.columns is not None or len(state.mixtures) != 1:
             return False
+        if (scaled := self._scaled(row)) is None or not abs(target) < _LARGEST:
+            return False
         if not state.targets.is_identity:
             target = (target - state.targets.centre.item()) / state.targets.scale.item()
         try:
-            state.mixtures[0].learn(state.inputs.row(row), target)
-        except ValueError:  # numbers that are not finite or too large: the long way says so, or can do it
+            state.mixtures[0].learn(scaled, target)
+        except ValueError:  # no count, or a sum that overflows: the long way says so
             return False
         state.n_rows += 1
         return True
+
+    def _scaled(self, row: FloatArray) -> FloatArray | None:
+        """A row ``(d,)`` as the models take it; None if it has NaN or such large numbers that something may overflow.
+
+        This is the only check of a single row: it takes no function of Python, as `numpy.errstate` would.
+        """
+        if not row.dot(row) < _LARGEST:
+            return None
+        scaling = self.state.inputs
+        return row if scaling.is_identity else (row - scaling.centre) / scaling.scale
 
     @contextmanager
     def _all_or_none(self) -> Iterator[None]:
@@ -277,6 +287,24 @@ class Learner:
             short = (1.0 - batch.weights) @ ~np.isnan(batch.targets)
             self.state.short_weights = self.state.short_weights + short
 
+    def with_classes(self, targets: ClassTargets) -> "Learner":
+        """A learner that keeps what this one has learned, of the same classes and some new ones after them."""
+        more = Learner(self.encoder, replace(self.blueprint, targets=targets), self.schedule, self.n_features)
+        state = more.state = copy.copy(self.state)
+        if (waiting := state.waiting) is not None:
+            state.waiting, state.n_rows, state.mixtures = None, 0, []
+            more.learn(waiting.rows, waiting.targets, waiting.weights)
+        elif self.targets.is_binary:
+            new = targets.classes[2:].tolist()[0]
+            raise ValueError(
+                f"y has the class {new!r}, but the model has one output, for the classes {targets.classes[:2].tolist()}"
+                ": pass all classes that can occur to the first call of partial_fit, as classes=[...], or call fit"
+            )
+        else:
+            form = self.blueprint.given.covariance
+            state.mixtures = [mixture.with_outputs(len(targets.classes), form) for mixture in state.mixtures]
+        return more
+
     def close_block(self) -> None:
         """Finish the block of rows that were learned one per call: see `onepass.BayesianNetwork.close_block`.
 
@@ -374,12 +402,9 @@ class Learner:
         if state.columns is not None or len(state.mixtures) != 1:
             return None
         member, *others = state.mixtures[0].members
-        if others or isinstance(member, Mixture):
+        if others or type(member) is Mixture or (scaled := self._scaled(row)) is None:
             return None
-        try:
-            found: Prediction = member.predict(state.inputs.row(row))
-        except ValueError:  # numbers that are not finite: the long way says so
-            return None
+        found: Prediction = member.predict(scaled)
         return found
 
     def _decoded(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -431,9 +456,12 @@ class Learner:
 
     def newly_set_aside(self) -> int:
         """How many more targets have been set aside since this was asked the last time."""
-        count = sum(mixture.n_set_aside for mixture in self.state.mixtures) + self.state.n_absurd.sum().item()
+        count: int = sum(self.state.n_absurd.tolist())
+        for mixture in self.state.mixtures:
+            first, *others = mixture.members
+            count += mixture.n_set_aside if others else first.n_set_aside
         before, self._n_told = self._n_told, count
-        return int(count - before)
+        return count - before
 
     @property
     def log_evidence(self) -> float:

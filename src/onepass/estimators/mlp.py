@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, one_of
+from onepass._validation import as_count, as_seed, one_of
 from onepass.beliefs.choice import BELIEFS, Covariance
 from onepass.estimators.base import OUTLIERS, OnePassEstimator
 from onepass.estimators.blueprints import INTERCEPT_SCALE, Networks
@@ -44,12 +44,16 @@ class _Networks(OnePassEstimator):
             raise ValueError(f"shuffle must be True, False or 'auto', got {self.shuffle!r}")
         if not isinstance(self.covariance, (tuple, list)):
             one_of(self.covariance, ("auto", *BELIEFS), "covariance")
+        seed = self.random_state
+        if seed is not None and not isinstance(seed, np.random.RandomState):
+            as_seed(seed, "random_state")
         if self.image_shape is not None:
             as_image_shape(self.image_shape, "image_shape")
-            return
-        layers = self.hidden_layer_sizes if np.iterable(self.hidden_layer_sizes) else (self.hidden_layer_sizes,)
-        for layer in layers:
-            if isinstance(layer, Layer) and layer.needs_images:
+        sizes = self.hidden_layer_sizes
+        for layer in sizes if np.iterable(sizes) and not isinstance(sizes, str) else (sizes,):
+            if not isinstance(layer, Layer):
+                as_count(layer, "hidden_layer_sizes")
+            elif layer.needs_images and self.image_shape is None:
                 raise ValueError(f"{layer} needs images: pass their image_shape, such as (28, 28) or (32, 32, 3)")
 
     def _check_passes(self) -> None:

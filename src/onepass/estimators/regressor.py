@@ -231,15 +231,17 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         ``"exp"`` with Gaussian noise, where 4 would expect targets of e⁸, and 1 for ``"relu"`` and ``"leaky_relu"``
         with standardised targets, which have size 1; a wider intercept would also make a learned noise start too large.
     @fit_intercept
-    covariance : {"full", "diagonal"}
-        Keep all correlations between weights, or none, for very many features.
+    covariance : {"auto", "full", "diagonal"}
+        Keep all correlations between weights, or none, for very many features. ``"auto"`` keeps all of them if they
+        take at most 1.6 GB, that is up to 14,141 weights with one ``prior_scale``, and none otherwise. `covariance_`
+        says what was chosen.
     @outliers_of_numbers
     @change
     @passes_of_perceptrons
     standardize : bool
         Standardise the inputs, and with a linear activation the targets, by mean and standard deviation of the first
-        ``warm_up`` rows. Targets of ``"relu"`` and ``"leaky_relu"``, and sparse rows that stay sparse
-        (``covariance="diagonal"``), are only divided by their size. The statistics stay fixed after that. With False,
+        ``warm_up`` rows. Targets of ``"relu"`` and ``"leaky_relu"``, and sparse rows that stay sparse (with a diagonal
+        covariance), are only divided by their size. The statistics stay fixed after that. With False,
         ``prior_scale`` is in the targets' units, and a warning says if it doesn't fit them; a scaler in a pipeline
         does not help there, because it does not see the targets.
     @warm_up
@@ -292,7 +294,7 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         prior_scale: Any = None,
         intercept_scale: float | str | None = "auto",
         fit_intercept: bool = True,
-        covariance: str = "full",
+        covariance: str = "auto",
         outliers: float = OUTLIERS,
         forgetting: float = 1.0,
         drift: float | str = 0.0,

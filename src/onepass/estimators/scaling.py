@@ -140,13 +140,6 @@ class Scaling:
             scaled = (rows - self.centre) / self.scale
         return np.where(np.isfinite(scaled), scaled, rows / self.scale - self.centre / self.scale)
 
-    def row(self, row: FloatArray) -> FloatArray:
-        """Standardise one row, ``(d,)``; what overflows is infinite."""
-        if self.is_identity:
-            return row
-        with np.errstate(over="ignore"):
-            return (row - self.centre) / self.scale
-
     def scale_entries(self, rows: Any) -> Any:
         """Divide the columns of sparse rows, which are not centred."""
         rows = csr_array(rows)

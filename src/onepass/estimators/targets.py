@@ -91,6 +91,7 @@ class ClassTargets:
     """Labels ``(n,)``, each encoded as its place among the classes."""
 
     classes: NDArray[Any]  # (K,)
+    declared: bool = False  # whether no others can occur
     n_targets = 1
 
     @classmethod
@@ -106,7 +107,7 @@ class ClassTargets:
                 f"y must have at least two classes, got {got}; to partial_fit pass all classes that can occur, as "
                 "classes=[...]"
             )
-        return cls(known)
+        return cls(known, classes is not None)
 
     @classmethod
     def from_parameters(cls, given: Parameters) -> Self:
@@ -117,7 +118,7 @@ class ClassTargets:
         classes = np.array(labels, dtype=np.str_ if dtype.kind == "U" else dtype)
         if classes.ndim != 1 or len(np.unique(classes)) != len(labels) or len(labels) < 2:
             raise ValueError(f"the saved classes must be at least two different ones, got {str(labels)[:40]}")
-        return cls(classes)
+        return cls(classes, bool(given["classes_declared"]))
 
     @property
     def parameters(self) -> Parameters:
@@ -125,7 +126,7 @@ class ClassTargets:
         labels = self.classes.tolist()
         if not all(isinstance(label, (bool, int, float, str)) for label in labels):
             raise TypeError(f"classes must be numbers or strings to be saved, got {labels!r}")
-        return {"classes": labels, "classes_dtype": self.classes.dtype.str}
+        return {"classes": labels, "classes_dtype": self.classes.dtype.str, "classes_declared": self.declared}
 
     @property
     def is_binary(self) -> bool:
@@ -141,15 +142,31 @@ class ClassTargets:
         if classes is not None and not np.array_equal(unique_labels(np.asarray(classes)), np.sort(self.classes)):
             raise ValueError(f"classes must be those of the first call, {self.classes.tolist()}, got {classes!r}")
 
+    def with_classes_of(self, y: Any) -> "ClassTargets":
+        """The same with the classes of more rows, new ones last, in the order of their appearance."""
+        y = column_or_1d(y, warn=True)
+        labels, places = np.unique(y, return_index=True)
+        new = labels[np.argsort(places)]
+        new = new[~np.isin(new, self.classes)]
+        if self.declared or not len(new):
+            return self
+        _check_labels(y, are_all=False)
+        if (new.dtype.kind in "UO") != (self.classes.dtype.kind in "UO"):
+            raise ValueError(
+                f"y has the class {new.tolist()[0]!r} besides {self.classes.tolist()}: labels must be alike"
+            )
+        _check_number(len(self.classes) + len(new))
+        return ClassTargets(np.concatenate([self.classes, new]))
+
     def encode(self, y: Any) -> FloatArray:
         """Labels as their places, ``(n,)``."""
         y = column_or_1d(y, warn=True)
         _check_labels(y, are_all=False)
-        unseen = np.setdiff1d(y, self.classes)
+        unseen = y[~np.isin(y, self.classes)]
         if len(unseen):
             raise ValueError(
-                f"y has the class {unseen.tolist()[0]!r}, which was not among the classes of the first call, "
-                f"{self.classes.tolist()}; pass all classes that can occur to the first call, as classes=[...]"
+                f"y has the class {unseen.tolist()[0]!r}, which is not among the classes {self.classes.tolist()}; pass "
+                "all classes that can occur to the first call of partial_fit, as classes=[...]"
             )
         order = np.argsort(self.classes, kind="stable")
         return np.asarray(order[np.searchsorted(self.classes, y, sorter=order)], dtype=np.float64)

@@ -69,7 +69,7 @@ def test_rows_predicted_before_they_are_learned_say_where_the_change_was(model: 
 
 
 def test_probabilities_are_those_of_the_mixture() -> None:
-    model = BayesianPerceptronClassifier(drift="auto").fit(X, LABELS)
+    model = BayesianPerceptronClassifier(drift="auto", standardize=False).fit(X, LABELS)
     (core,) = model._learner.state.mixtures[0].members
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], core.predict(X).mean, rtol=1e-6)
     np.testing.assert_allclose(model.coef_[0], core.mean[1:])

@@ -164,7 +164,7 @@ def test_every_message_says_what_is_allowed(wrong: Any) -> None:
 
 def test_an_unknown_class_is_refused() -> None:
     model = BayesianPerceptronClassifier(outliers=0.1, standardize=True).fit(X, LABELS)
-    with pytest.raises(ValueError, match=r"the class 'free', which was not among .*'cheap', 'dear'"):
+    with pytest.raises(ValueError, match=r"the class 'free', which is not among .*'cheap', 'dear'"):
         model.outlier_probability(X[:1], ["free"])
     with pytest.raises(ValueError, match="4 features"):
         model.outlier_probability(X[:1, :2], ["dear"])

@@ -137,14 +137,13 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
             encoder = self._learner.encoder
         X, y = encoder.pairs(self, X, y, reset=restart, **self._target_checks)
         weights = checked_weights(sample_weight, X.shape[0])
-        if restart:
-            learner = self._new_learner(encoder, self._targets_of(y, classes)).start()
-            names = encoder.names(self._columns) if hasattr(self, "feature_names_in_") else None
-            learner.warn_of_scales(X, names)
-        else:
-            learner = self._learner_for(y, classes)
+        learner = self._new_learner(encoder, self._targets_of(y, classes)) if restart else self._learner_for(y, classes)
         targets = learner.targets.encode(y)
-        return learner, X, targets, self._with_class_weights(learner, targets, weights)
+        weights = self._with_class_weights(learner, targets, weights)
+        if restart:
+            names = encoder.names(self._columns) if hasattr(self, "feature_names_in_") else None
+            learner.start().warn_of_scales(X, names)
+        return learner, X, targets, weights
 
     def _new_learner(self, encoder: InputEncoder, targets: Any, seed: int | None = None, **options: Any) -> Learner:
         n_inputs = encoder.n_inputs(self.n_features_in_)

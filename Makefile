@@ -63,6 +63,7 @@ $(VENV)/.bench: $(READY) requirements-bench.lock
 
 bench: $(BUILT) $(VENV)/.bench  ## time the engine, compare with others, and measure what may be trusted
 	$(BIN)/python -m benchmarks.engine
+	$(BIN)/python -m benchmarks.one_row
 	$(BIN)/python -m benchmarks.distributed
 	$(BIN)/python -m benchmarks.fleet
 	$(BIN)/python -m benchmarks.tables

@@ -129,11 +129,17 @@ def cells() -> list[Cell]:
     titles = {"iris": "iris", "twenty": "twenty classes"}
     for name, data in problems():
         shuffled = np.mean(
-            [sorted_accuracy(X, y, i, BayesianPerceptronClassifier(), False) for i, (X, y) in enumerate(data)]
+            [
+                sorted_accuracy(X, y, i, BayesianPerceptronClassifier(standardize=False), False)
+                for i, (X, y) in enumerate(data)
+            ]
         )
         for passes in (1, 2):
             accuracy = np.mean(
-                [sorted_accuracy(X, y, i, BayesianPerceptronClassifier(passes=passes)) for i, (X, y) in enumerate(data)]
+                [
+                    sorted_accuracy(X, y, i, BayesianPerceptronClassifier(passes=passes, standardize=False))
+                    for i, (X, y) in enumerate(data)
+                ]
             )
             target = f">= {shuffled - 0.01:.2f}" if passes == 2 else f"shuffled: {shuffled:.3f}"
             label = f"{titles[name]} sorted, {'one pass' if passes == 1 else 'two passes with EP'}"

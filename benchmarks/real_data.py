@@ -66,8 +66,8 @@ PEERS: dict[str, Callable[[], Any]] = {
     "River's SGD, tuned": lambda: Peer(linear),
 }
 LEARNERS: dict[str, Callable[[], Any]] = {
-    OURS: lambda: BayesianPerceptronClassifier(prior_scale="auto"),
-    "onepass, prior_scale=1": lambda: BayesianPerceptronClassifier(),
+    OURS: lambda: BayesianPerceptronClassifier(prior_scale="auto", standardize=False),
+    "onepass, prior_scale=1": lambda: BayesianPerceptronClassifier(standardize=False),
     **PEERS,
     BATCH: lambda: LogisticRegression(max_iter=5000),
 }

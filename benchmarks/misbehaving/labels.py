@@ -55,7 +55,7 @@ def log_losses(X: FloatArray, y: FloatArray, seed: int, share: float, settings: 
     rows, test = scaler.transform(train), scaler.transform(test)
     flipped = np.where(np.random.default_rng(seed).random(len(right)) < share, 1 - right, right)
     models: dict[str, Any] = {
-        PERCEPTRON: BayesianPerceptronClassifier(**settings),
+        PERCEPTRON: BayesianPerceptronClassifier(standardize=False, **settings),
         NETWORK: BayesianMLPClassifier(standardize=False, passes=1, shuffle=False, **settings),
         BATCH: LogisticRegressionCV(
             scoring="neg_log_loss", max_iter=2000, l1_ratios=(0.0,), use_legacy_attributes=False

@@ -118,7 +118,7 @@ def accuracy(task: Moving, seeds: int, settings: dict[str, Any]) -> float:
     shares = []
     for seed in range(seeds):
         X, y = task.draw(seed)
-        predicted = BayesianPerceptronClassifier(**task.options, **settings).predict_then_learn(
+        predicted = BayesianPerceptronClassifier(standardize=False, **task.options, **settings).predict_then_learn(
             X, y, classes=[0.0, 1.0]
         )
         shares.append((predicted.mean.argmax(axis=1) == y).mean())

@@ -19,7 +19,7 @@ labels = (X @ weights + rng.logistic(size=len(X)) > 0).astype(int)
 numbers = X @ weights + rng.normal(size=len(X))
 
 # Labels: mean prediction against the share of ones, in ten bins.
-probability = BayesianPerceptronClassifier().predict_then_learn(X, labels).mean[:, 1]
+probability = BayesianPerceptronClassifier(standardize=False).predict_then_learn(X, labels).mean[:, 1]
 bins = np.clip((10 * probability).astype(int), 0, 9)
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.0, 3.6), layout="constrained")
 left.plot([0, 1], [0, 1], color="0.6", lw=1)

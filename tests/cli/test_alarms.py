@@ -11,7 +11,7 @@ import pytest
 
 import onepass
 from onepass.cli.main import main
-from onepass.estimators.inputs import OUTLIERS
+from onepass.estimators.base import OUTLIERS
 from onepass.tables.alarms import Watch
 from onepass.tables.description import _drift_believed
 from onepass.tables.model import TabularModel

@@ -31,7 +31,7 @@ def test_deviations_are_those_of_dense_algebra(covariance: Any, options: Any, ro
     model = BayesianPerceptronClassifier(covariance=covariance, standardize=True, **options).fit(
         rows[0][:300], rows[1][:300]
     )
-    (ensemble,) = model._mixtures
+    (ensemble,) = model._learner.state.mixtures
     centring = np.kron(np.eye(K) - 1.0 / K, np.eye(D + 1))
     means = [centring @ member.weights[0].ravel() for member in ensemble.members]
     covs = [centring @ dense(member) @ centring.T for member in ensemble.members]

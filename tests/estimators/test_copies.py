@@ -83,8 +83,8 @@ def test_the_weights_of_classes_are_those_of_all_rows() -> None:
 
 def test_the_scale_counts_every_copy() -> None:
     model = BayesianPerceptronRegressor(warm_up=120).fit(X[INDEX], Y[INDEX])
-    np.testing.assert_allclose(model._input_scaling.centre, X[INDEX].mean(axis=0))
-    np.testing.assert_allclose(model._target_scaling.scale, Y[INDEX].std())
+    np.testing.assert_allclose(model._learner.state.inputs.centre, X[INDEX].mean(axis=0))
+    np.testing.assert_allclose(model._learner.state.targets.scale, Y[INDEX].std())
 
 
 @pytest.mark.parametrize("inputs", ["constant", "one switch", "the last target"])

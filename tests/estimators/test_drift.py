@@ -69,8 +69,8 @@ def test_rows_predicted_before_they_are_learned_say_where_the_change_was(model: 
 
 
 def test_probabilities_are_those_of_the_mixture() -> None:
-    model = BayesianPerceptronClassifier(drift="auto").fit(X, LABELS)
-    (core,) = model._mixtures[0].members
+    model = BayesianPerceptronClassifier(drift="auto", standardize=False).fit(X, LABELS)
+    (core,) = model._learner.state.mixtures[0].members
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], core.predict(X).mean, rtol=1e-6)
     np.testing.assert_allclose(model.coef_[0], core.mean[1:])
 
@@ -89,7 +89,7 @@ def test_it_follows_a_change_that_a_model_without_drift_does_not() -> None:
 def test_the_rate_may_be_given() -> None:
     model = BayesianPerceptronRegressor(drift=0.01, standardize=False).fit(X, NUMBERS)
     assert model.drift_ == {0.01: 1.0}
-    assert model._mixtures[0].members[0].drift == 0.01
+    assert model._learner.state.mixtures[0].members[0].drift == 0.01
     again = BayesianPerceptronRegressor(drift=0.01, passes=3, standardize=False).fit(
         X, NUMBERS
     )  # where rows have faded none is removed

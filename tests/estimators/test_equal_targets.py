@@ -52,7 +52,7 @@ def test_of_several_outputs_each_has_its_scale(prices: Any) -> None:
     with pytest.warns(UserWarning, match="in the first 100 rows") as told:
         model = BayesianPerceptronRegressor().fit(X, Y)
     assert sorted(str(one.message).split(" are")[0][-8:] for one in told) == ["output 1", "output 2"]
-    assert model._target_scaling.scale == pytest.approx([y[:100].std(), 3e3, 7e4])
+    assert model._learner.state.targets.scale == pytest.approx([y[:100].std(), 3e3, 7e4])
 
 
 def test_two_rows_that_differ_set_the_scale_as_ever_without_a_warning(prices: Any) -> None:
@@ -61,4 +61,4 @@ def test_two_rows_that_differ_set_the_scale_as_ever_without_a_warning(prices: An
         warnings.simplefilter("error")
         model = BayesianPerceptronRegressor().fit(X[:2], y[:2])
         BayesianPerceptronRegressor().fit(X[:50], np.full(50, 3.0))  # the warm-up is not over
-    assert model._target_scaling.scale[0] == pytest.approx(np.std(y[:2]))
+    assert model._learner.state.targets.scale[0] == pytest.approx(np.std(y[:2]))

@@ -29,7 +29,7 @@ from onepass import (
     BayesianPerceptronClassifier,
     BayesianPerceptronRegressor,
 )
-from onepass.estimators.inputs import SCALES, WIDE_SCALES
+from onepass.estimators.blueprints import SCALES, WIDE_SCALES
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 4)) * [1.0, 2.0, 0.5, 1.0] + [0.0, 3.0, 0.0, -1.0]
@@ -87,7 +87,7 @@ def test_fit_is_partial_fit_in_any_split(model: Any, y: Any, cuts: list[int]) ->
 
 
 def test_a_classifier_is_the_perceptron() -> None:
-    model = BayesianPerceptronClassifier(prior_scale=2.0, intercept_scale=5.0).fit(X, LABELS)
+    model = BayesianPerceptronClassifier(prior_scale=2.0, intercept_scale=5.0, standardize=False).fit(X, LABELS)
     core = BayesianPerceptron(4, cov=[25.0, 4.0, 4.0, 4.0, 4.0]).learn(X, LABELS == "yes")
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], core.predict(X).mean)
     np.testing.assert_array_equal(model.coef_[0], core.mean[1:])
@@ -100,7 +100,7 @@ def test_a_classifier_is_the_perceptron() -> None:
 
 
 def test_more_classes_are_one_joint_softmax() -> None:
-    model = BayesianPerceptronClassifier(prior_scale=2.0, intercept_scale=5.0).fit(X, THREE)
+    model = BayesianPerceptronClassifier(prior_scale=2.0, intercept_scale=5.0, standardize=False).fit(X, THREE)
     options: dict[str, Any] = {"observation": "categorical", "covariance": "full", "prior_scale": 2.0}
     core = BayesianNetwork(4, (), 3, intercept_scale=5.0, **options)
     core.learn(X, np.searchsorted(["low", "mid", "top"], THREE))
@@ -145,16 +145,17 @@ def test_an_intercept_scale_is_a_positive_number(model: Any, given: Any, error: 
 
 def test_an_intercept_has_a_prior_of_its_own_in_all_members() -> None:
     model = BayesianPerceptronClassifier(prior_scale="auto", intercept_scale=7.0).partial_fit(X[:2], ["no", "yes"])
-    fresh = [model._new_member(scale, 1.0) for scale in model._scales]
+    blueprint = model._learner.blueprint
+    fresh = [blueprint.member(scale, 1.0) for scale in blueprint.scales()]
     np.testing.assert_allclose([np.diag(member.cov)[0] for member in fresh], 49.0)
-    np.testing.assert_allclose([np.diag(member.cov)[1] for member in fresh], np.square(model._scales))
-    model.set_params(intercept_scale=None)
-    assert np.diag(model._new_member(3.0, 1.0).cov)[0] == 9.0
+    np.testing.assert_allclose([np.diag(member.cov)[1] for member in fresh], np.square(blueprint.scales()))
+    model.set_params(intercept_scale=None).fit(X[:2], ["no", "yes"])
+    assert np.diag(model._learner.blueprint.member(3.0, 1.0).cov)[0] == 9.0
 
 
 def test_standardising_is_a_scaler_before_and_units_of_the_data_after() -> None:
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
-    scaled, by_hand = BayesianPerceptronClassifier(standardize=True, warm_up=300), BayesianPerceptronClassifier()
+    scaled, by_hand = BayesianPerceptronClassifier(warm_up=300), BayesianPerceptronClassifier(standardize=False)
     scaled.fit(X, LABELS)
     by_hand.fit(Z, LABELS)
     np.testing.assert_allclose(scaled.predict_proba(X), by_hand.predict_proba(Z), rtol=1e-9)
@@ -177,10 +178,10 @@ def test_standardising_is_a_scaler_before_and_units_of_the_data_after() -> None:
 
 def test_statistics_are_frozen_after_the_warm_up() -> None:
     model = BayesianPerceptronClassifier(standardize=True, warm_up=100).fit(X[:100], LABELS[:100])
-    before = model._input_scaling
+    before = model._learner.state.inputs
     model.partial_fit(X[100:] * 50, LABELS[100:])
-    assert model._input_scaling is before
-    assert model._waiting is None
+    assert model._learner.state.inputs is before
+    assert model._learner.state.waiting is None
 
 
 def test_several_outputs_are_several_perceptrons() -> None:
@@ -353,9 +354,9 @@ def test_weights_of_rows_that_are_predicted_first() -> None:
     expected = clone(one).fit(X[:50], NUMBERS[:50]).predict(X[50:51])
     np.testing.assert_allclose(nothing.mean, expected)
     before = one.predict(X)
-    one.predict_then_learn_encoded(X, NUMBERS, np.zeros(300))
+    one._learner.predict_then_learn(X, NUMBERS, np.zeros(300))
     np.testing.assert_array_equal(one.predict(X), before)
-    one.learn_encoded(X, NUMBERS, np.zeros(300))
+    one._learner.learn(X, NUMBERS, np.zeros(300))
     np.testing.assert_array_equal(one.predict(X), before)
 
 
@@ -438,10 +439,10 @@ def test_rare_entries_of_sparse_rows_are_no_small_columns() -> None:
     rows[:, 0], rows[17, 1] = 1.0, 100.0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        BayesianPerceptronClassifier(covariance="diagonal").fit(csr_array(rows), np.arange(5000) % 2)
+        BayesianPerceptronClassifier(covariance="diagonal", standardize=False).fit(csr_array(rows), np.arange(5000) % 2)
     rows[17, 1] = 1e5
     with pytest.warns(UserWarning, match="standardize=True"):
-        BayesianPerceptronClassifier(covariance="diagonal").fit(csr_array(rows), np.arange(5000) % 2)
+        BayesianPerceptronClassifier(covariance="diagonal", standardize=False).fit(csr_array(rows), np.arange(5000) % 2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         BayesianPerceptronClassifier(covariance="diagonal", standardize=True).fit(csr_array(rows), np.arange(5000) % 2)
@@ -450,11 +451,11 @@ def test_rare_entries_of_sparse_rows_are_no_small_columns() -> None:
 def test_a_warning_names_features_of_very_different_scale() -> None:
     wide = pd.DataFrame(X * [1.0, 1e5, 1.0, 1.0], columns=["a", "income", "c", "d"])
     with pytest.warns(UserWarning, match=r"scale by a factor of .*'income' and 'c'.*standardize=True"):
-        BayesianPerceptronClassifier().fit(wide, LABELS)
+        BayesianPerceptronClassifier(standardize=False).fit(wide, LABELS)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         BayesianPerceptronClassifier(standardize=True).fit(wide, LABELS)
-        BayesianPerceptronClassifier().fit(X * [1.0, 0.0, 1.0, 1.0], LABELS)
+        BayesianPerceptronClassifier(standardize=False).fit(X * [1.0, 0.0, 1.0, 1.0], LABELS)
 
 
 @given(arrays(np.float64, (20, 2), elements=st.floats(-1.0, 1.0)), st.integers(-300, 300), st.integers(-300, 300))
@@ -492,7 +493,7 @@ def test_weights_of_any_size_are_accepted(weight: float) -> None:
 
 def test_classes_are_those_of_the_first_call() -> None:
     model = BayesianPerceptronClassifier().partial_fit(X, LABELS)
-    with pytest.raises(ValueError, match="has the class 'maybe', which was not among the classes of the first call"):
+    with pytest.raises(ValueError, match="has the class 'maybe', but the model has one output, for the classes"):
         model.partial_fit(X[:1], ["maybe"])
     with pytest.raises(ValueError, match="classes must be those of the first call"):
         model.partial_fit(X, LABELS, classes=["a", "b"])
@@ -648,7 +649,7 @@ def test_exp_learns_counts_whose_dispersion_it_finds() -> None:
     rows, counts = count_problem(3000)
     model = BayesianPerceptronRegressor("exp", standardize=True).fit(rows[:2500], counts[:2500])
     assert model.noise_ == pytest.approx(0.5, rel=0.2)
-    np.testing.assert_array_equal(model._target_scaling.scale, 1.0)
+    np.testing.assert_array_equal(model._learner.state.targets.scale, 1.0)
     np.testing.assert_allclose(model.coef_[:2], [0.4, -0.02], rtol=0.2)
     mean, std = model.predict(rows[2500:], return_std=True)
     assert np.mean((counts[2500:] - mean) ** 2 / std**2) == pytest.approx(1.0, abs=0.25)
@@ -657,7 +658,7 @@ def test_exp_learns_counts_whose_dispersion_it_finds() -> None:
     # Intervals of small counts, whose limits are whole, hold more than they say.
     assert 0.87 < ((low <= counts[2500:]) & (counts[2500:] <= high)).mean() < 0.98
     gaussian = BayesianPerceptronRegressor("exp", noise=0.1, standardize=False)
-    assert (gaussian._observation, model._observation) == ("gaussian", "negative_binomial")
+    assert (gaussian._likelihood.name, model._likelihood.name) == ("gaussian", "negative_binomial")
     with pytest.raises(ValueError, match=r"y must hold counts 0, 1, 2, \.\.\. for observation='negative_binomial'"):
         BayesianPerceptronRegressor("exp", standardize=False).fit(rows[:2], [3, -1])
     with pytest.raises(

@@ -18,7 +18,7 @@ def stores(n: int, n_keys: int, seed: int) -> tuple[Any, Any, list[str], Any]:
 
 def test_any_split_of_the_rows_gives_the_same_model() -> None:
     X, y, keys, _ = stores(700, 20, 0)
-    whole = FleetEstimator(2).partial_fit(X, y, keys=keys)
+    whole = FleetEstimator(2).learn(X, y, keys=keys)
     parts, at = FleetEstimator(2), 0
     for stop in (1, 64, 65, 130, 512, 513, 700):
         parts.predict_then_learn(X[at:stop], y[at:stop], keys=keys[at:stop])
@@ -34,7 +34,7 @@ def test_any_split_of_the_rows_gives_the_same_model() -> None:
 def test_keys_with_few_rows_are_predicted_better_than_by_one_model_or_alone(seed: int) -> None:
     X, truth, keys, rng = stores(600, 150, seed)
     y = truth + 0.3 * rng.normal(size=600)
-    model = FleetEstimator(2).partial_fit(X, y, keys=keys)
+    model = FleetEstimator(2).learn(X, y, keys=keys)
     common = BayesianPerceptronRegressor().fit(X, y)
     alone = FleetEstimator(2, noise=0.3**2)
     alone._fleet.learn(X, y, keys=keys)  # without sharing
@@ -49,9 +49,7 @@ def test_intervals_of_known_and_unknown_keys_hold_what_they_promise() -> None:
     X, truth, keys, rng = stores(4000, 80, 4)
     y = truth + 0.3 * rng.normal(size=4000)
     known = [key in {f"s{i}" for i in range(60)} for key in keys]
-    model = FleetEstimator(2).partial_fit(
-        X[known], y[known], keys=[k for k, yes in zip(keys, known, strict=True) if yes]
-    )
+    model = FleetEstimator(2).learn(X[known], y[known], keys=[k for k, yes in zip(keys, known, strict=True) if yes])
     for rows in (np.array(known), ~np.array(known)):
         low, high = model.predict_interval(X[rows], 0.9, keys=[k for k, yes in zip(keys, rows, strict=True) if yes])
         assert 0.84 < ((low < y[rows]) & (y[rows] < high)).mean() < 0.96
@@ -61,7 +59,7 @@ def test_labels_have_probabilities_for_every_key() -> None:
     X, truth, keys, rng = stores(3000, 30, 5)
     y = (rng.random(3000) < 1.0 / (1.0 + np.exp(-3.0 * truth))).astype(float)
     model = FleetEstimator(2, "sigmoid")
-    predicted = model.predict_then_learn(X, y, classes=[0, 1], keys=keys)
+    predicted = model.predict_then_learn(X, y, keys=keys)
     assert predicted.mean.shape == (3000, 2)
     np.testing.assert_allclose(predicted.mean.sum(axis=1), 1.0)
     np.testing.assert_allclose(predicted.log_density.sum(), model.log_evidence_)

@@ -55,7 +55,9 @@ def test_each_channel_has_one_scale() -> None:
     images = rng.normal([1.0, 50.0], [2.0, 30.0], size=(60, 4, 4, 2))
     images[:, 0, 0] = 0.0  # a dark corner
     model = BayesianMLPClassifier((3,), image_shape=(4, 4, 2), warm_up=40, shuffle=False).fit(images, np.arange(60) % 2)
-    centre, scale = (values.reshape(4, 4, 2) for values in (model._input_scaling.centre, model._input_scaling.scale))
+    centre, scale = (
+        values.reshape(4, 4, 2) for values in (model._learner.state.inputs.centre, model._learner.state.inputs.scale)
+    )
     for channel in range(2):
         np.testing.assert_allclose(centre[:, :, channel], images[:40, :, :, channel].mean())
         np.testing.assert_allclose(scale[:, :, channel], images[:40, :, :, channel].std())
@@ -65,7 +67,7 @@ def test_a_bad_pixel_does_not_set_the_scale() -> None:
     wild = X[:100].copy()
     wild[3, 7] = 1e6
     model = classifier(outliers=0.05).fit(wild, Y[:100])
-    assert model._input_scaling.scale[0] == pytest.approx(X[:100].std(), rel=0.01)
+    assert model._learner.state.inputs.scale[0] == pytest.approx(X[:100].std(), rel=0.01)
 
 
 def test_pixels_of_different_brightness_are_no_reason_to_warn_but_channels_are() -> None:

@@ -31,9 +31,13 @@ def test_intervals_of_relu_are_as_wide_as_the_noise_wherever_targets_lie(activat
 
 
 def test_the_others_and_numbers_stay_as_they_are() -> None:
-    narrow = BayesianPerceptronRegressor("relu", intercept_scale=4.0)
-    assert narrow._own_intercept_scale == 4.0
-    for options in ({}, {"activation": "exp"}, {"activation": "relu", "standardize": False}):
-        assert BayesianPerceptronRegressor(**options)._own_intercept_scale == 4.0
+    for options in (
+        {"activation": "relu", "intercept_scale": 4.0},
+        {},
+        {"activation": "exp"},
+        {"activation": "relu", "standardize": False},
+    ):
+        model = BayesianPerceptronRegressor(**options).fit(np.ones((3, 1)), np.arange(3.0))
+        assert model._learner.blueprint.intercept_scale == 4.0
     with pytest.raises(ValueError, match="intercept_scale must be"):
         BayesianPerceptronRegressor(intercept_scale="wide").fit(np.ones((3, 1)), np.arange(3.0))

@@ -19,6 +19,7 @@ from onepass import (
     BayesianPerceptronRegressor,
 )
 from onepass.beliefs import block, diagonal, full
+from onepass.estimators import learner_of
 from onepass.estimators.scaling import Scaling
 from onepass.tables.rows import Rows
 from tests.helpers.savable_models import table
@@ -113,9 +114,9 @@ def test_an_identity_scales_nothing() -> None:
 def test_rows_reach_the_models_as_they_were_given(estimator: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     estimator.fit(X, Y)
     seen: list[Any] = []
-    mixture = estimator._mixtures[0]
+    mixture = estimator._learner.state.mixtures[0]
     monkeypatch.setattr(mixture, "learn", lambda rows, column: seen.append((rows, column)))
-    estimator.learn_encoded(X[:5], Y[:5])
+    learner_of(estimator).learn(X[:5], Y[:5])
     ((rows, column),) = seen
     assert rows.base is X  # a view: neither copied nor scaled
     assert np.shares_memory(column, Y)

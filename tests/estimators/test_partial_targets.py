@@ -88,13 +88,13 @@ def test_rows_are_predicted_just_before_they_are_learned_or_passed_over(estimato
 def test_targets_are_standardised_by_what_was_observed() -> None:
     X, Y = rows()
     model = BayesianPerceptronRegressor(standardize=True, warm_up=40).fit(X, Y)
-    np.testing.assert_allclose(model._target_scaling.centre, np.nanmean(Y[:40], axis=0))
-    np.testing.assert_allclose(model._target_scaling.scale, np.nanstd(Y[:40], axis=0))
+    np.testing.assert_allclose(model._learner.state.targets.centre, np.nanmean(Y[:40], axis=0))
+    np.testing.assert_allclose(model._learner.state.targets.scale, np.nanstd(Y[:40], axis=0))
     wild = Y.copy()
     wild[np.flatnonzero(~np.isnan(Y[:40, 1]))[0], 1] = 1e9  # which does not count where it may not be trusted
     robust = BayesianPerceptronRegressor(standardize=True, warm_up=40, outliers=0.05).fit(X, wild)
-    np.testing.assert_allclose(robust._target_scaling.scale[[0, 2]], np.nanstd(Y[:40], axis=0)[[0, 2]])
-    assert robust._target_scaling.scale[1] < 10.0
+    np.testing.assert_allclose(robust._learner.state.targets.scale[[0, 2]], np.nanstd(Y[:40], axis=0)[[0, 2]])
+    assert robust._learner.state.targets.scale[1] < 10.0
     # In the targets' own units, however they are scaled; the first rows, which set the scale, are not scored.
     scaled = BayesianPerceptronRegressor(standardize=True, warm_up=40).fit(X, Y * 10.0)
     observed = (~np.isnan(Y[40:])).sum()
@@ -107,7 +107,7 @@ def test_an_output_not_observed_in_the_warm_up_is_told_of_and_learned_later() ->
     late[:20, 2] = NAN
     with pytest.warns(UserWarning, match="output 2 was not observed in the first 20 rows"):
         model = BayesianMLPRegressor((4,), warm_up=20, shuffle=False).fit(X, late)
-    assert model._target_scaling.scale[2] == 1.0
+    assert model._learner.state.targets.scale[2] == 1.0
     assert np.isfinite(model.predict(X)).all()
     assert np.isfinite(model.log_evidence_)
 

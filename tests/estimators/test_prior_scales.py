@@ -24,9 +24,9 @@ SCALES = np.array([1.0, 0.1, 2.0, 0.5])
     [
         (BayesianPerceptronRegressor, Y, {"noise": 0.1, "standardize": False}),
         (BayesianPerceptronRegressor, Y, {"noise": 0.1, "standardize": False, "covariance": "diagonal"}),
-        (BayesianPerceptronClassifier, Y > 0.0, {}),
-        (BayesianPerceptronClassifier, np.digitize(Y, [-1.0, 1.0]), {}),
-        (BayesianPerceptronClassifier, np.digitize(Y, [-1.0, 1.0]), {"covariance": "neuron"}),
+        (BayesianPerceptronClassifier, Y > 0.0, {"standardize": False}),
+        (BayesianPerceptronClassifier, np.digitize(Y, [-1.0, 1.0]), {"standardize": False}),
+        (BayesianPerceptronClassifier, np.digitize(Y, [-1.0, 1.0]), {"covariance": "neuron", "standardize": False}),
     ],
 )
 def test_a_scale_per_feature_is_that_feature_scaled(kind: Any, y: Any, options: Any, tmp_path: Path) -> None:

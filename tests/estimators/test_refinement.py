@@ -115,7 +115,7 @@ def test_one_pass_is_made_of_few_rows_and_of_too_many(monkeypatch: pytest.Monkey
     assert BayesianMLPRegressor((4,)).fit(X[:49], WAVY[:49]).n_passes_ == 1
     model = BayesianMLPRegressor((10,), random_state=1)
     assert clone(model).fit(X, WAVY).n_passes_ == 5
-    monkeypatch.setattr("onepass.estimators.mlp.MOST_SITE_NUMBERS", 300 * (3 + 10 + 1) * 2 - 1)
+    monkeypatch.setattr("onepass.estimators.learner.MOST_SITE_NUMBERS", 300 * (3 + 10 + 1) * 2 - 1)
     assert model.fit(X, WAVY).n_passes_ == 1
 
 

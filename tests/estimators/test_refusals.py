@@ -29,7 +29,7 @@ def refused(model: Any, X: Any, y: Any, message: str) -> None:
         assert tracemalloc.get_traced_memory()[1] < 20e6
     finally:
         tracemalloc.stop()
-    assert not hasattr(model, "_mixtures")
+    assert not hasattr(model, "_learner")
 
 
 @pytest.mark.parametrize("model", CLASSIFIERS)
@@ -50,7 +50,7 @@ def test_thousands_of_classes(model: Any) -> None:
 @pytest.mark.parametrize(
     ("model", "gigabytes"),
     [
-        (BayesianPerceptronRegressor(), "3.2"),
+        (BayesianPerceptronRegressor(covariance="full"), "3.2"),
         (BayesianPerceptronClassifier(covariance="full"), "3.2"),
         (BayesianMLPRegressor((5,), covariance="full"), "80"),
     ],
@@ -97,7 +97,7 @@ def test_numbers_too_many_for_classes_are_told_the_limit_at_once(model: Any) -> 
 @pytest.mark.parametrize(
     ("model", "forms"),
     [
-        (BayesianPerceptronRegressor, "'full', 'diagonal'"),
+        (BayesianPerceptronRegressor, "'auto', 'full', 'diagonal'"),
         (BayesianPerceptronClassifier, "'auto', 'full', 'neuron', 'diagonal'"),
         (BayesianMLPRegressor, "'auto', 'full', 'low_rank', 'layer', 'neuron', 'kronecker', 'diagonal'"),
     ],
@@ -106,7 +106,7 @@ def test_an_unknown_covariance_is_told_the_forms_that_the_estimator_has(model: A
     refused(model(covariance="foo"), X, X[:, 0] > 0.0, f"covariance must be one of {forms}, got 'foo'")
 
 
-def test_auto_keeps_no_correlations_of_very_many_features_of_two_classes() -> None:
+def test_auto_keeps_no_correlations_of_very_many_features() -> None:
     columns = np.arange(40) * 500
     wide = csr_array((np.ones(40), (np.arange(40), columns)), shape=(40, 20_000))
     labels = np.arange(40) % 2
@@ -116,3 +116,7 @@ def test_auto_keeps_no_correlations_of_very_many_features_of_two_classes() -> No
     np.testing.assert_array_equal(model.predict_proba(wide), same.predict_proba(wide))
     assert model.coef_std_.shape == (1, 20_000)
     refused(BayesianPerceptronClassifier(covariance="full"), wide, labels, "covariance='full' of 20001 weights")
+    regressor = BayesianPerceptronRegressor().fit(wide, labels.astype(float))
+    assert regressor.covariance_ == "diagonal"
+    assert regressor.coef_std_.shape == (20_000,)
+    assert BayesianPerceptronRegressor().fit(X[:50], X[:50, 0]).covariance_ == "full"

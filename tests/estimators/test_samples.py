@@ -51,7 +51,7 @@ def test_new_targets_have_the_moments_that_are_predicted(model: Any, y: Any) -> 
     low, high = model.predict_interval(X[:20], 0.8)
     inside = ((drawn >= low[:, None]) & (drawn <= high[:, None])).mean(axis=1)
     assert inside.min() > 0.78
-    if model._learns_counts:
+    if model._likelihood.is_count:
         np.testing.assert_array_equal(drawn, np.round(drawn))
         assert drawn.min() == 0.0
     else:

@@ -12,6 +12,7 @@ from onepass import (
     BayesianPerceptronClassifier,
     BayesianPerceptronRegressor,
 )
+from onepass.estimators import learner_of
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 3))
@@ -36,9 +37,9 @@ def test_a_row_is_scored_as_before_it_is_learned(estimator: Any, y: Any) -> None
     model = estimator.fit(X, y)
     targets = y.astype(np.float64)
     before = model.n_seen_
-    found = model.predict_and_score_encoded(X[:5], targets[:5])
+    found = learner_of(model).score(X[:5], targets[:5])
     assert model.n_seen_ == before
     for row in range(5):
-        learned = copy.deepcopy(model).predict_then_learn_encoded(X[row : row + 1], targets[row : row + 1])
+        learned = learner_of(copy.deepcopy(model)).predict_then_learn(X[row : row + 1], targets[row : row + 1])
         for name in ("mean", "var", "noise_var", "log_density", "outlier_probability"):
             np.testing.assert_allclose(getattr(found, name)[row], getattr(learned, name)[0], rtol=1e-9, atol=1e-12)

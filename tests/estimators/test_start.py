@@ -11,6 +11,7 @@ from onepass import (
     BayesianPerceptronClassifier,
     BayesianPerceptronRegressor,
 )
+from onepass.estimators import learner_of, start_learner
 from onepass.files.checkpoint import from_bytes, to_bytes
 
 rng = np.random.default_rng(0)
@@ -30,7 +31,9 @@ CASES: list[tuple[Any, Any, Any]] = [
 def test_a_started_estimator_learns_as_one_that_was_not(model: Any, y: Any, classes: Any) -> None:
     options = {} if classes is None else {"classes": classes}
     expected = to_bytes(model.partial_fit(X[:1], y[:1], **options).partial_fit(X[1:], y[1:]))
-    started = from_bytes(to_bytes(model.start(2, classes)))
+    started = model
+    start_learner(started, 2, classes)
+    started = from_bytes(to_bytes(started))
     assert started.n_seen_ == 0
     assert np.isfinite(started.predict(X).astype(float)).all()
     assert to_bytes(started.partial_fit(X[:1], y[:1]).partial_fit(X[1:], y[1:])) == expected
@@ -38,14 +41,15 @@ def test_a_started_estimator_learns_as_one_that_was_not(model: Any, y: Any, clas
 
 def test_an_estimator_that_takes_scales_from_rows_can_t_start_without() -> None:
     with pytest.raises(
-        ValueError, match="needs standardize=False, got standardize=True, which takes its scales from the first rows"
+        ValueError,
+        match="only with standardize=False, got standardize=True, which takes its scales from the first rows",
     ):
-        BayesianPerceptronRegressor(standardize=True).start(2)
+        start_learner(BayesianPerceptronRegressor(standardize=True), 2)
 
 
 def test_a_classifier_needs_its_classes() -> None:
     with pytest.raises(ValueError, match="at least two classes, got none"):
-        BayesianPerceptronClassifier(standardize=False).start(2)
+        start_learner(BayesianPerceptronClassifier(standardize=False), 2)
 
 
 def test_closed_blocks_make_saving_in_between_no_difference() -> None:
@@ -55,6 +59,6 @@ def test_closed_blocks_make_saving_in_between_no_difference() -> None:
         for row in X:
             for one in (model, other):
                 one.partial_fit(row[None], row[:1])
-                one.close_block()
+                learner_of(one).close_block()
             other = from_bytes(to_bytes(other))
         assert to_bytes(model) == to_bytes(other)

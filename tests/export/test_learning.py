@@ -75,9 +75,9 @@ def test_an_estimator_learns_targets_in_their_own_units(tmp_path: Path) -> None:
     program = compiled(to_c(model, "m"), _LEARN, tmp_path)
     rows = slice(200, 3000)
     found = run_rows(program, np.column_stack([3.0 * X[rows], y[rows]])).reshape(-1, 2)
-    inner = _with_fixed_noise(model._mixtures[0].members[0])
-    targets = model._target_scaling
-    seen = inner.predict_then_learn(model._input_scaling(3.0 * X[rows]), targets(y[rows, None])[:, 0])
+    inner = _with_fixed_noise(model._learner.state.mixtures[0].members[0])
+    targets = model._learner.state.targets
+    seen = inner.predict_then_learn(model._learner.state.inputs(3.0 * X[rows]), targets(y[rows, None])[:, 0])
     scale = targets.scale[0]
     np.testing.assert_allclose(found[:, 0], scale * seen.mean + targets.centre[0], rtol=1e-11)
     np.testing.assert_allclose(found[:, 1], scale * np.sqrt(seen.var + seen.noise_var), rtol=1e-12)

@@ -21,7 +21,7 @@ from onepass import BayesianPerceptron, CheckpointError, PiecewiseLinear, Quadra
 from onepass.activations import Rescaled, Sigmoid, as_activation
 from onepass.engine.step import LARGEST, STATE_SIZE
 from onepass.files.checkpoint import _arrays, _checked_header, _checksum, _encoded
-from onepass.files.registry import savable_names
+from onepass.files.registry import exported, savable_names
 from onepass.layers import Conv2D
 from onepass.models.mixture import with_drift
 from onepass.river import MLPClassifier, PerceptronClassifier, PerceptronRegressor, SoftmaxClassifier
@@ -66,8 +66,8 @@ def taught(options: dict[str, Any], n_features: int = 5) -> tuple[Any, np.ndarra
 
 
 def same(one: Any, other: Any) -> None:
-    parameters, arrays = one.export_state()
-    others, other_arrays = other.export_state()
+    parameters, arrays = exported(one)
+    others, other_arrays = exported(other)
     assert parameters == others
     assert set(arrays) == set(other_arrays)
     for name, array in arrays.items():
@@ -464,7 +464,7 @@ def test_a_small_file_cannot_make_a_large_convolution(tmp_path: Path) -> None:
 def test_estimators_that_cannot_be(change: Any, words: str, tmp_path: Path) -> None:
     rows = np.random.default_rng(0).normal(size=(40, 3))
     model = onepass.BayesianPerceptronClassifier(standardize=True, prior_scale="auto").fit(rows, rows[:, 0] > 0)
-    parameters, arrays = model.export_state()
+    parameters, arrays = exported(model)
     change(parameters, arrays)
     refused(tmp_path / "model", _encoded("BayesianPerceptronClassifier", parameters, arrays), words)
 
@@ -529,7 +529,7 @@ def composites() -> list[bytes]:
     ]
     for model, label in zip(river, (True, 5.0, "yes", True), strict=False):  # the last has learned nothing
         model.learn_one({"a": 1.0, "b": -1.0}, label)
-    return [_encoded(type(model).__name__, *model.export_state()) for model in [*estimators, *river]]
+    return [_encoded(type(model).__name__, *exported(model)) for model in [*estimators, *river]]
 
 
 def fuzz(file: Path, seed: int, n: int) -> int:
@@ -545,7 +545,7 @@ def fuzz(file: Path, seed: int, n: int) -> int:
         except CheckpointError:
             count += 1
         else:
-            arrays = model.export_state()[1]  # a change that left a model, such as another weight
+            arrays = exported(model)[1]  # a change that left a model, such as another weight
             for name, array in arrays.items():
                 unbounded = name.endswith(("running", "trust", "window"))  # rows since an alarm, or behind a noise
                 assert np.isfinite(array).all() or (unbounded and not np.isnan(array).any())

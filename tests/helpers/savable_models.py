@@ -153,7 +153,7 @@ def models() -> dict[str, Any]:
         "mlp-regressor": onepass.BayesianMLPRegressor((4,)).fit(X, score),
         "mlp-members": onepass.BayesianMLPRegressor((4,), members=2).fit(X, score),
         "fleet": onepass.PerceptronFleet(3).learn(X, label.astype(float), keys=keys),
-        "fleet-estimator": FleetEstimator(3).partial_fit(X, score, keys=keys),
+        "fleet-estimator": FleetEstimator(3).learn(X, score, keys=keys),
         "table": table(X, score),
         "log-table": table(X, np.exp(score), log_target=True),
         "table-contest": table(X, score, onepass.BayesianMLPRegressor((4,), standardize=False)),

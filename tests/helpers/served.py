@@ -185,9 +185,7 @@ def fleet(model: Any, target: Callable[[Rng], Any], key: Callable[[Rng], Any], n
     """A fleet that has learned rows of three numbers."""
     rng = np.random.default_rng(3)
     rows, targets, keys = zip(*((numbers(rng), target(rng), key(rng)) for _ in range(n)), strict=True)
-    if isinstance(model, FleetEstimator):
-        return model.partial_fit(list(rows), list(targets), keys=list(keys))
-    return model.learn(list(rows), list(targets), keys=list(keys))
+    return model.learn(np.array(rows, dtype=float), np.array(targets, dtype=float), keys=list(keys))
 
 
 Perceptron, Network, Committee = onepass.BayesianPerceptron, onepass.BayesianNetwork, onepass.BayesianCommittee

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import onepass
-from onepass.files.registry import savable, savable_names
+from onepass.files.registry import exported, savable, savable_names
 from onepass.merging.adapters import ADAPTERS, adapter_for
 from tests.helpers.merging import linear_rows
 
@@ -41,7 +41,7 @@ def test_what_is_written_is_read_again(model: Any) -> None:
     X, y = linear_rows(150)
     learned = copy.deepcopy(model)
     (learned.fit if hasattr(learned, "fit") else learned.learn)(X, y)
-    parameters, arrays = learned.export_state()
+    parameters, arrays = exported(learned)
     adapter = adapter_for(type(learned))
     snapshots = adapter.read(parameters, arrays)
     again, numbers = adapter.write(parameters, arrays, snapshots)
@@ -52,7 +52,7 @@ def test_what_is_written_is_read_again(model: Any) -> None:
     for k, (one, other) in enumerate(zip(adapter.read(again, numbers), snapshots, strict=True)):
         assert one.rows == other.rows
         if reweighed:
-            assert one.evidence == pytest.approx(learned._mixtures[0].members[k].log_evidence, rel=1e-9)
+            assert one.evidence == pytest.approx(learned._learner.state.mixtures[0].members[k].log_evidence, rel=1e-9)
             assert one.sums == pytest.approx(other.sums, rel=1e-9, abs=1e-9)
             continue
         assert one.evidence == other.evidence

@@ -12,6 +12,7 @@ from onepass import BayesianNetwork, BayesianPerceptron, Quadrature, merge
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
 from onepass.engine.step import NOISE_START_WEIGHT
+from onepass.files.registry import exported
 from onepass.merging import Merging
 from tests.helpers.merging import close, labelled_rows, learned_apart, linear_rows
 
@@ -72,11 +73,11 @@ def test_the_prior_and_the_models_stay_as_they_are() -> None:
     X, y = labelled_rows(200)
     prior = BayesianPerceptron(4)
     models = learned_apart(prior, X, y, 3)
-    before = [model.export_state() for model in (prior, *models)]
+    before = [exported(model) for model in (prior, *models)]
     merged = merge(prior, models).learn(X, y)
     assert merged.n_seen == 400
     for (_, arrays), model in zip(before, (prior, *models), strict=True):
-        for name, array in model.export_state()[1].items():
+        for name, array in exported(model)[1].items():
             np.testing.assert_array_equal(array, arrays[name])
 
 
@@ -98,7 +99,7 @@ def test_learned_noise_is_pooled_by_the_rows_it_rests_on() -> None:
     prior = BayesianPerceptron(4, "linear", noise="learn", covariance="diagonal")
     short, long = copy.deepcopy(prior).learn(X[:100], y[:100]), copy.deepcopy(prior).learn(X[100:], y[100:])
     merged = merge(prior, [short, long])
-    weights = [model.export_state()[1]["running"][1] - NOISE_START_WEIGHT for model in (short, long)]
+    weights = [exported(model)[1]["running"][1] - NOISE_START_WEIGHT for model in (short, long)]
     assert merged.noise == pytest.approx(np.average([short.noise, long.noise], weights=weights))
     assert merged.export_state()[1]["running"][1] == pytest.approx(NOISE_START_WEIGHT + sum(weights))
 
@@ -258,11 +259,14 @@ def test_estimators_of_several_members_merge_with_their_weights() -> None:
     prior = onepass.BayesianMLPRegressor((5,), members=3, warm_up=50).fit(X[:100], y[:100])
     models = [copy.deepcopy(prior).partial_fit(X[part], y[part]) for part in (slice(100, 200), slice(200, 400))]
     merged = merge(prior, models)
-    one, other, pooled = (model._mixtures[0]._weighting.arrays for model in (*models, merged))
+    one, other, pooled = (model._learner.state.mixtures[0]._weighting.arrays for model in (*models, merged))
     np.testing.assert_allclose(pooled["weights"], (one["weights"] + 2 * other["weights"]) / 3, rtol=1e-12)
     assert pooled["count"][0] == 3.0 + 400.0
-    for k, member in enumerate(merged._mixtures[0].members):
-        alone = merge(prior._mixtures[0].members[k], [model._mixtures[0].members[k] for model in models])
+    for k, member in enumerate(merged._learner.state.mixtures[0].members):
+        alone = merge(
+            prior._learner.state.mixtures[0].members[k],
+            [model._learner.state.mixtures[0].members[k] for model in models],
+        )
         np.testing.assert_allclose(member.mean, alone.mean, rtol=1e-10, atol=1e-12)
     merged.partial_fit(X, y)
     assert merged.score(X, y) > 0.5

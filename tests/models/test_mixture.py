@@ -188,7 +188,7 @@ def test_an_interrupt_leaves_no_member_ahead_of_the_others(method: str, monkeypa
 def test_one_hidden_layer_may_be_given_as_a_number() -> None:
     X, y = problem()
     np.testing.assert_array_equal(BayesianNetwork(2, 8).mean, BayesianNetwork(2, (8,)).mean)
-    assert BayesianMLPRegressor(hidden_layer_sizes=8).fit(X, y)._mixtures[0].members[0].hidden == (8,)
+    assert BayesianMLPRegressor(hidden_layer_sizes=8).fit(X, y)._learner.state.mixtures[0].members[0].hidden == (8,)
     assert repr(BayesianNetwork(2, 8)).startswith("BayesianNetwork(2, (8,), 1, ")
     assert repr(BayesianCommittee(2, 8, members=3)).endswith("members=3, weighting='stacked')")
 

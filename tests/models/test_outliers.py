@@ -371,9 +371,9 @@ def test_a_spike_decides_nothing_between_models(settings: dict[str, Any]) -> Non
     X = rng.normal(size=(301, 3))
     y = X @ [1.0, -0.5, 0.2] + 0.1 * rng.normal(size=301)
     model = BayesianPerceptronRegressor(outliers=0.05, **settings).fit(X[:300], y[:300])
-    before = model._mixtures[0].component_weights
+    before = model._learner.state.mixtures[0].component_weights
     model.partial_fit(X[300:], [1e5])
-    np.testing.assert_allclose(model._mixtures[0].component_weights, before, atol=0.1)
+    np.testing.assert_allclose(model._learner.state.mixtures[0].component_weights, before, atol=0.1)
 
 
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])

@@ -39,6 +39,7 @@ def contest(**settings: Any) -> Contest:
     small = {"hidden": (), "model_kind": "auto", **settings}
     made = make_estimator(2, NUMBER, Settings(**small))
     assert isinstance(made, Contest)
+    made.start(2)
     return made
 
 
@@ -124,7 +125,7 @@ def test_any_split_of_the_rows_gives_the_same_winner_and_predictions() -> None:
         parts = [one.predict_then_learn(X[:size], PRODUCT[:size])]
         for start in range(size, len(X), size):
             rows = slice(start, start + size)
-            parts.append(one.predict_then_learn_encoded(X[rows], PRODUCT[rows]))
+            parts.append(one.predict_then_learn(X[rows], PRODUCT[rows]))
         assert one.is_decided
         found.append((np.concatenate([part.mean for part in parts]), one.predict(X[:20]), one.lead))
     for a, b in zip(*found, strict=True):
@@ -149,20 +150,20 @@ def test_the_leader_before_a_row_answers_for_it() -> None:
 @pytest.mark.parametrize("settings", [{}, {"outliers": 0.05}, {"drift": "auto"}, {"prior_scale": "auto"}], ids=str)
 def test_a_contest_goes_on_from_its_state_bit_for_bit(settings: dict[str, Any]) -> None:
     one = contest(**settings)
-    one.partial_fit(X[:40], PRODUCT[:40])
+    one.learn(X[:40], PRODUCT[:40])
     other = Contest.from_state(*one.export_state())
     for each in (one, other):
-        each.learn_encoded(X[40:80], PRODUCT[40:80])
+        each.learn(X[40:80], PRODUCT[40:80])
     assert one.lead == other.lead
     np.testing.assert_array_equal(one.predict(X), other.predict(X))
 
 
 def test_learning_and_predicting_first_end_the_same() -> None:
     learned, predicted = contest(), contest()
-    learned.partial_fit(X[:50], LINEAR[:50])
+    learned.learn(X[:50], LINEAR[:50])
     predicted.predict_then_learn(X[:50], LINEAR[:50])
-    learned.learn_encoded(X[50:90], LINEAR[50:90])
-    predicted.predict_then_learn_encoded(X[50:90], LINEAR[50:90])
+    learned.learn(X[50:90], LINEAR[50:90])
+    predicted.predict_then_learn(X[50:90], LINEAR[50:90])
     np.testing.assert_array_equal(learned.predict(X), predicted.predict(X))
 
 
@@ -174,7 +175,9 @@ def test_rows_that_come_again_are_no_test(tmp_path: Path) -> None:
 
 
 def test_a_state_that_no_contest_has_is_refused() -> None:
-    parameters, arrays = contest().partial_fit(X[:40], LINEAR[:40]).export_state()
+    one = contest()
+    one.learn(X[:40], LINEAR[:40])
+    parameters, arrays = one.export_state()
     with pytest.raises(ValueError, match="over after"):
         Contest.from_state({**parameters, "n_judged": CONTEST_ROWS + 1}, arrays)
     with pytest.raises(ValueError, match="two candidates"):

@@ -53,7 +53,7 @@ def test_the_parts_of_a_perceptron_are_those_of_its_weights(tmp_path: Path) -> N
     model, rows = learned(tmp_path, "price", trips(600))
     found = explain(model, rows.X[:20])
     names, scale = model.encoding.features, model.target.scale  # type: ignore[union-attr]
-    belief = model.estimator._mixtures[0].members[0]
+    belief = model.estimator._learner.state.mixtures[0].members[0]
     car = [i for i, name in enumerate(names) if name.startswith("car=")]
     shares = dict(zip(car, [*next(iter(model.encoding.groups()))[1], 0.0], strict=True))  # no other kinds
     for row, own, std in zip(rows.X[:20], found.add[:, 1], found.std[:, 1], strict=True):
@@ -70,12 +70,12 @@ def test_the_parts_of_a_perceptron_are_those_of_its_weights(tmp_path: Path) -> N
 def test_log_odds_of_two_classes_and_log_rates_of_counts(tmp_path: Path) -> None:
     model, rows = learned(tmp_path, "clicked", clicks(900))
     found = explain(model, rows.X[:40])
-    seen = model.estimator._mixtures[0].members[0].predict(rows.X[:40])
+    seen = model.estimator._learner.state.mixtures[0].members[0].predict(rows.X[:40])
     np.testing.assert_allclose(found.total, seen.pre_mean, rtol=1e-9, atol=1e-12)
     counts = [{**row, "price": int(row["km"])} for row in trips(500)]
     model, rows = learned(tmp_path, "price", counts, task="counts")
     found = explain(model, rows.X[:40])
-    seen = model.estimator._mixtures[0].members[0].predict(rows.X[:40])
+    seen = model.estimator._learner.state.mixtures[0].members[0].predict(rows.X[:40])
     np.testing.assert_allclose(found.total, seen.pre_mean, rtol=1e-9, atol=1e-12)
 
 
@@ -156,7 +156,7 @@ def test_low_rank_is_explained_as_its_covariance_says(tmp_path: Path) -> None:
     model, rows = learned(tmp_path, "price", trips(400), covariance="low_rank")
     found = explain(model, rows.X[:20])
     # The same by a network's own moments: those of rows in which nothing but the column differs from 0.
-    member = model.estimator._mixtures[0].members[0]
+    member = model.estimator._learner.state.mixtures[0].members[0]
     column = np.zeros_like(rows.X[:20])
     column[:, 0] = rows.X[:20, 0]
     scale = model.target.scale  # type: ignore[union-attr]

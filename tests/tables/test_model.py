@@ -15,6 +15,7 @@ from onepass import (
     CheckpointError,
 )
 from onepass.estimators.batch import PredictedRows
+from onepass.files.registry import exported, restored
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.number import FARTHEST
 from onepass.tables.inputs import Inputs, steps
@@ -55,7 +56,7 @@ def test_rows_are_predicted_by_what_was_learned_before_them(estimator: Any) -> N
     first = {"classes": [0, 1, 2]} if classes else {}
     estimator.partial_fit(X[:100], y[:100], **first)
     expected = []
-    copy = type(estimator).from_state(*estimator.export_state())
+    copy = restored(type(estimator), *exported(estimator))
     for i in range(100, 105):
         expected.append(copy.predict_proba(X[i : i + 1])[0] if classes else copy.predict(X[i : i + 1])[0])
         copy.partial_fit(X[i : i + 1], y[i : i + 1])

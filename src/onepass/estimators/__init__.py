@@ -1,9 +1,11 @@
 """The models as scikit-learn estimators.
 
-`base` learns rows in one pass, however calls divide them; `inputs` checks what users give, `scaling` standardises it,
-`files` saves and loads, `posterior` reads what was learned. The public classes only add what a target means.
+An estimator is composed: `inputs` and `targets` encode what users give, `standardizer` scales it by the first rows,
+`blueprints` say which models learn it, and `learner` is all of these with their state. `base` has scikit-learn's
+methods around a learner, `files` saves and loads it, `posterior` reads what was learned.
 """
 
+from onepass.estimators.base import learner_of, start_learner
 from onepass.estimators.classifier import BayesianPerceptronClassifier
 from onepass.estimators.fleet import FleetEstimator
 from onepass.estimators.mlp import BayesianMLPClassifier, BayesianMLPRegressor
@@ -15,4 +17,6 @@ __all__ = [
     "BayesianPerceptronClassifier",
     "BayesianPerceptronRegressor",
     "FleetEstimator",
+    "learner_of",
+    "start_learner",
 ]

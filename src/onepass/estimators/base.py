@@ -1,68 +1,70 @@
-"""What all estimators share: however calls divide the rows, they are learned in one pass and in order.
+"""What all estimators share: scikit-learn's methods around a `Learner`.
 
-The state after ``n`` rows depends on these rows alone and not on how calls divided them, so ``fit`` and any sequence of
-``partial_fit`` agree, unless ``fit`` shuffles its rows or goes over them several times. That holds for standardisation
-too: its statistics are those of the first ``warm_up`` rows. Until that many rows have come, they are kept, and all of
-them are learned again with new statistics whenever more come. These rows are not scored: the evidence counts only the
-rows after them.
-
-Everything that is learned goes through `OnePassEstimator.learn_encoded`, or `predict_then_learn_encoded` if rows are
-predicted first. A subclass says what a target is (`_encoded`), which models learn it (`_new_member`) and how they
-predict; `onepass.estimators.inputs` checks what users give, `onepass.estimators.files` saves and loads.
+An estimator checks what users give, and makes the learner with the first rows: an encoder of inputs, one of targets,
+the warm-up and the models. A subclass says what a target is (`_targets_of`) and which models learn it (`_blueprint`),
+and reads what the learner predicts. Other packages that have rows already encoded talk to the learner itself:
+`learner_of` and `start_learner` give it.
 """
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import pairwise
-from typing import Any, Self
+from numbers import Integral, Real
+from types import SimpleNamespace
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, one_of
-from onepass.beliefs.choice import Covariance, count_numbers
+from onepass._validation import as_count, as_flag, as_outliers, as_positive, one_of
+from onepass.beliefs.choice import Covariance
 from onepass.engine.outliers import FAR
-from onepass.estimators.batch import Batch, ModelRows, PredictedRows, as_dense, is_sparse
-from onepass.estimators.files import SavableEstimator
-from onepass.estimators.inputs import SCALES
-from onepass.estimators.posterior import joint_belief
-from onepass.estimators.scaling import Scaling, warn_of_scales, zero_for_nan
-from onepass.layers.layout import Layout
-from onepass.models.missing import ColumnMoments
-from onepass.models.mixture import Mixture, as_drift, joined
-from onepass.models.online import AUTO, REFINEMENTS
-from onepass.models.prediction import Prediction, RowScores
-from onepass.models.weighting import FadingWeights
-
-__all__ = ["SCALES", "OnePassEstimator"]
-
-_CHUNK = 4096  # sparse rows made dense at a time
-_MOST_NUMBERS = 200_000_000  # of the covariances of an estimator
-# Attributes that learning replaces.
-_LEARNED = (
-    "_input_scaling",
-    "_target_scaling",
-    "_mixtures",
-    "_waiting",
-    "_columns",
-    "_n_rows",
-    "_unscored_rows",
-    "_unscored_evidence",
-    "_short_weights",
-    "_n_absurd",
+from onepass.estimators.batch import Batch, ModelRows, PredictedRows
+from onepass.estimators.blueprints import Blueprint
+from onepass.estimators.files import (
+    argument_from_json,
+    argument_to_json,
+    export_learner,
+    feature_names,
+    restore_encoder,
+    restore_learner,
 )
+from onepass.estimators.inputs import InputEncoder, checked_weights
+from onepass.estimators.learner import Learner
+from onepass.estimators.refinement import Schedule
+from onepass.files.state import Arrays, Parameters
+from onepass.models.mixture import as_drift
+from onepass.models.online import AUTO, REFINEMENTS
+from onepass.models.prediction import Prediction
+
+__all__ = ["OUTLIERS", "OnePassEstimator", "learner_of", "start_learner"]
+
+OUTLIERS = 0.0
+"""Share of the targets that are not to be trusted, if nothing else is said: all are."""
 
 
-class OnePassEstimator(SavableEstimator):
+class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
     """Fit, partial fit and prediction for all estimators; the module docstring says what a subclass adds."""
 
-    passes: Any
-    refine: str
+    prior_scale: Any  # a number, one per feature, "auto", or None where an estimator chooses it
+    intercept_scale: Any  # a number, None for that of a weight, or "auto" where an estimator has several defaults
+    covariance: Any  # a name, or the form of each layer of a network
+    outliers: float
     forgetting: float
     drift: float | str
+    passes: Any
+    refine: str
+    standardize: bool
+    warm_up: int
+    missing: str
+
+    n_features_in_: int
+    feature_names_in_: Any
+
+    _blueprint: type[Blueprint]
+    _target_checks: ClassVar[dict[str, Any]] = {}  # how scikit-learn checks the targets
+    _learner: Learner  # once there are rows
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Forget everything, then learn the rows, ``passes`` times in the order given; networks shuffle by default.
@@ -75,238 +77,154 @@ class OnePassEstimator(SavableEstimator):
         X : (n, d) array, data frame or sparse matrix
         y : (n,) array
         sample_weight : (n,) array, optional
-            A row of weight ``w`` counts as ``w`` copies of it; ``w`` need not be whole, and 0 leaves the row out.
+            A row of weight ``w`` counts as ``w`` copies of it; ``w`` need not be whole, and 0 leaves the row out. In
+            classifiers it is multiplied by ``class_weight``.
         """
         return self._learn(X, y, sample_weight, restart=True)
 
-    def start(self, n_features: int, classes: Any = None) -> Self:
-        """Forget everything, and be ready to predict from the prior alone, before any row.
-
-        ``n_features`` is the number of input columns; ``classes`` are needed by classifiers only.
-
-        Examples
-        --------
-        >>> from onepass import BayesianPerceptronRegressor
-        >>> model = BayesianPerceptronRegressor(standardize=False).start(2)
-        >>> model.n_seen_, model.predict([[1.0, 2.0]])
-        (0, array([0.]))
-        """
-        self._check_parameters()
-        if self.standardize:
-            raise ValueError(
-                "start() needs standardize=False, got standardize=True, which takes its scales from the first rows; "
-                "pass standardize=False, or call fit or partial_fit"
-            )
-        self.__dict__.pop("feature_names_in_", None)
-        self.n_features_in_: int = as_count(n_features, "n_features")
-        self._categories = None
-        self._encoded(np.empty(0), classes, restart=True)
-        self._restart(np.zeros((1, self.n_features_in_)))  # which says nothing about scales
+    def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None, *, restart: bool = False) -> Self:
+        learner, X, targets, weights = self._prepared(X, y, sample_weight, classes, restart=restart)
+        if learner.state.n_rows == 0:
+            learner.blueprint.warn_of_targets(Batch(X, targets.reshape(len(targets), -1)))
+        (learner.fit if restart else learner.learn)(X, targets, weights)
+        self._learner = learner
+        if n := learner.newly_set_aside():
+            _warn_of_set_aside(n)
         return self
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, *, restart: bool, classes: Any = None) -> Self:
-        self._check_parameters()
-        learn = self.fit_encoded if restart else self.learn_encoded
-        restart = restart or not self.__sklearn_is_fitted__()
-        X, y = self._checked_pairs(X, y, restart=restart)
-        weights = self._checked_weights(sample_weight, X)
-        targets = self._encoded(y, classes, restart=restart)
-        weights = self._with_class_weights(weights, targets)
-        if restart:
-            self._restart(X)
-        if self._n_rows == 0:
-            self._warn_of_targets(Batch(X, targets.reshape(len(targets), -1)))
-        before = self._n_set_aside
-        learn(X, targets, weights)
-        self._warn_of_set_aside(before)
-        return self
+    def _learn_row(self, X: Any, y: Any) -> bool:
+        """Learn a single dense row of numbers the short way; False if something asks for the long one."""
+        learner: Learner | None = self.__dict__.get("_learner")
+        if learner is None or type(X) is not np.ndarray or X.shape != learner.row_shape or X.dtype != np.float64:
+            return False
+        if "feature_names_in_" in self.__dict__:  # which the row lacks
+            return False
+        self._refuse_changes(learner)
+        target = learner.targets.encode_one(y)
+        if target is None or not learner.learn_row(X[0], target):
+            return False
+        if n := learner.newly_set_aside():
+            _warn_of_set_aside(n)
+        return True
 
-    def fit_encoded(self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None) -> None:
-        """Learn all rows of a `fit`, by an estimator that has learned nothing; arguments as for `learn_encoded`."""
-        batch = Batch(X, targets.reshape(len(targets), -1), sample_weight).without_zeros()
-        # A rate that was given is one per row, also per row that repeats.
-        self._fit_batch(batch.run_length_encoded() if self.forgetting == 1.0 and self.drift in (0.0, AUTO) else batch)
-
-    def _fit_batch(self, batch: Batch) -> None:
-        """Learn all rows of a `fit`."""
-        self.learn_encoded(batch.rows, batch.targets, batch.weights, self.passes)
-
-    def learn_encoded(
-        self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None, passes: int = 1
-    ) -> None:
-        """Learn rows ``(n, d)`` whose targets are already encoded, ``(n,)`` or ``(n, q)``, without checking them.
-
-        Weights ``(n,)`` must not be negative. The estimator must have been fitted before. This saves the checks of
-        `partial_fit`, a third of its time.
-        """
-        given = Batch(X, targets.reshape(len(targets), -1), sample_weight).without_zeros()
-        if not len(given):
-            return
-        with self._all_or_none():
-            for batch, times in self._stages(given, passes):
-                options = self._learning_options(times)
-                for part in self._standardized(batch, len(batch) if times > 1 else _CHUNK):
-                    for k, own in part.observed_columns():
-                        self._mixtures[k].learn(own.rows, own.targets, **own.options, **options)
-                    self._note_weights(part)
-                self._n_rows += len(batch)
-
-    @contextmanager
-    def _all_or_none(self) -> Iterator[None]:
-        """Go back to the models and the warm-up from before if a row can't be learned; each model goes back itself."""
-        before = {name: getattr(self, name) for name in _LEARNED}
-        try:
-            yield
-        except BaseException:  # Ctrl-C too
-            self.__dict__.update(before)
-            raise
-
-    def _stages(self, batch: Batch, passes: int) -> Iterator[tuple[Batch, int]]:
-        """What is to be learned one after the other, and in how many passes: the rows of a warm-up on their own."""
-        if not self._is_warming_up:
-            yield batch, passes
-            return
-        batch = self._with_warm_up(batch)
-        first, rest = batch.part(0, self.warm_up), batch.part(self.warm_up, len(batch))
-        yield first, 1
-        self._unscored_rows, self._unscored_evidence = len(first), self._evidence
-        # So that `log_evidence_` takes no scale off for what was not observed in these rows.
-        self._unscored_evidence += float(self._log_scales @ (len(first) - self._n_observed))
-        if passes > 1:  # which take all rows together: the first stage has but shown the evidence of the warm-up
-            self._mixtures = self._new_mixtures()
-            self._start_counts()
-            yield batch, passes
-        elif len(rest):
-            yield rest, passes
+    def _predict_row(self, X: Any) -> Prediction | None:
+        """What is predicted for a single dense row of numbers; None if something asks for the long way."""
+        learner: Learner | None = self.__dict__.get("_learner")
+        if learner is None or type(X) is not np.ndarray or X.shape != learner.row_shape or X.dtype != np.float64:
+            return None
+        return None if "feature_names_in_" in self.__dict__ else learner.predict_row(X[0])
 
     def _predict_then_learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> PredictedRows:
         """Predict every row just before learning it."""
-        self._check_parameters()
-        restart = not self.__sklearn_is_fitted__()
-        X, y = self._checked_pairs(X, y, restart=restart)
-        weights = self._checked_weights(sample_weight, X)
-        targets = self._encoded(y, classes, restart=restart)
-        weights = self._with_class_weights(weights, targets)
-        if restart:
-            self._restart(X)
-        before = self._n_set_aside
-        found = self.predict_then_learn_encoded(X, targets, weights)
-        self._warn_of_set_aside(before)
+        learner, X, targets, weights = self._prepared(X, y, sample_weight, classes)
+        found = learner.predict_then_learn(X, targets, weights)
+        self._learner = learner
+        if n := learner.newly_set_aside():
+            _warn_of_set_aside(n)
         return found
 
-    @property
-    def _n_set_aside(self) -> int:
-        """Targets that were set aside, over all outputs."""
-        return sum(mixture.n_set_aside for mixture in self._mixtures) + int(self._n_absurd.sum())
+    def _prepared(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any, *, restart: bool = False
+    ) -> tuple[Learner, Any, FloatArray, FloatArray | None]:
+        """The learner, which is new before the first rows, and rows, targets and weights as it takes them."""
+        restart = restart or not self.__sklearn_is_fitted__()
+        if restart:
+            self._check_parameters()
+            self.__dict__.pop("_learner", None)
+            encoder = InputEncoder.of(X, self.missing, getattr(self, "image_shape", None))
+        else:
+            self._refuse_changes(self._learner)
+            encoder = self._learner.encoder
+        X, y = encoder.pairs(self, X, y, reset=restart, **self._target_checks)
+        weights = checked_weights(sample_weight, X.shape[0])
+        learner = self._new_learner(encoder, self._targets_of(y, classes)) if restart else self._learner_for(y, classes)
+        targets = learner.targets.encode(y)
+        weights = self._with_class_weights(learner, targets, weights)
+        if restart:
+            names = encoder.names(self._columns) if hasattr(self, "feature_names_in_") else None
+            learner.start().warn_of_scales(X, names)
+        return learner, X, targets, weights
 
-    def _warn_of_set_aside(self, before: int) -> None:
-        """Warn of targets that were set aside in a call, before which there were so many."""
-        if (n := self._n_set_aside - before) > 0:
-            which = "1 target was set aside, since it is" if n == 1 else f"{n} targets were set aside, since each is"
-            warnings.warn(
-                f"{which} more than {FAR:.0f} standard deviations from its prediction; pass outliers=0.01 if wild "
-                "targets are to be expected",
-                stacklevel=4,
-            )
+    def _new_learner(self, encoder: InputEncoder, targets: Any, seed: int | None = None, **options: Any) -> Learner:
+        n_inputs = encoder.n_inputs(self.n_features_in_)
+        given = SimpleNamespace(**self.get_params(deep=False))
+        blueprint = self._blueprint(given, n_inputs, targets, self._seed if seed is None else seed, **options)
+        return Learner(encoder, blueprint, self._schedule, self.n_features_in_)
 
-    def predict_then_learn_encoded(
-        self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None
-    ) -> PredictedRows:
-        """Predict rows, then learn them; the arguments are those of `learn_encoded`.
-
-        A row of weight 0 is predicted, but neither scored nor learned. The first ``warm_up`` rows are not scored
-        either: except for the first, which is not predicted, they are predicted with the scale of earlier rows.
-        """
-        targets = targets.reshape(len(targets), -1)
-        if sample_weight is not None:  # a row without a target is passed over
-            targets = np.where(sample_weight[:, None] > 0.0, targets, np.nan)
-        batch, parts = Batch(X, targets, sample_weight), []
-        while self._is_warming_up and len(batch):
-            # As many rows at a time as there were before: all of them together are then learned but twice.
-            size = max(1, min(self._n_rows, self.warm_up - self._n_rows))
-            first, batch = batch.part(0, size), batch.part(size, len(batch))
-            parts.append(self._predicted_before(first))
-            self.learn_encoded(first.rows, first.targets, _weights_of_observed(first))
-        if len(batch) or not parts:
-            parts.append(self._predict_then_learn_warm(batch))
-        return PredictedRows.joined(parts)
-
-    def _predicted_before(self, batch: Batch) -> PredictedRows:
-        """What is predicted of rows of a warm-up; nothing (NaN) before the first, and none is scored."""
-        unknown = np.full(len(batch), np.nan)
-        if not self._mixtures:
-            nothing = np.full((len(batch), *self._prediction_shape), np.nan)
-            return PredictedRows(nothing, nothing, nothing, unknown, 0.0 * unknown, 0.0 * unknown)
-        parts = []
-        for rows in self._model_rows(batch.rows):
-            seen = [mixture.predict(rows.X, **rows.options) for mixture in self._mixtures]
-            parts.append(self._predicted(seen))
-        mean, var, noise_var = map(np.concatenate, zip(*parts, strict=True))
-        return PredictedRows(mean, var, noise_var, unknown, np.zeros(len(batch)), np.zeros(len(batch)))
-
-    def _predict_then_learn_warm(self, batch: Batch) -> PredictedRows:
-        """Predict rows, then learn them, after the warm-up."""
-        parts = []
-        for part in self._standardized(batch, _CHUNK):
-            pairs = zip(self._mixtures, part.targets.T, strict=True)
-            seen = [_predict_score_learn(mixture, part.rows, column, part.options) for mixture, column in pairs]
-            moments = self._predicted([prediction for prediction, _ in seen])
-            densities, outliers, changes = (
-                np.array(own) for own in zip(*(scores[:3] for _, scores in seen), strict=True)
-            )
-            log_density = densities.sum(axis=0) - ~np.isnan(part.targets) @ self._log_scales
-            parts.append(PredictedRows(*moments, log_density, outliers.max(axis=0), changes.max(axis=0)))
-            self._note_weights(part)
-        self._n_rows += batch.n_counted
-        return PredictedRows.joined(parts)
-
-    def _note_weights(self, batch: Batch) -> None:
-        """Note as how many rows those count that were learned."""
-        if batch.weights is not None:
-            self._short_weights = self._short_weights + (1.0 - batch.weights) @ ~np.isnan(batch.targets)
-
-    def predict_and_score_encoded(self, X: Any, targets: FloatArray) -> PredictedRows:
-        """Predict and score rows as `predict_then_learn_encoded`, without learning them; not during the warm-up."""
-        parts = []
-        for part in self._standardized(Batch(X, targets.reshape(len(targets), -1)), _CHUNK):
-            pairs = list(zip(self._mixtures, part.targets.T, strict=True))
-            moments = self._predicted([mixture.predict(part.rows, **part.options) for mixture, _ in pairs])
-            scores = [mixture._scores(part.rows, column, **part.options) for mixture, column in pairs]
-            densities, outliers = (np.array(own) for own in zip(*scores, strict=True))
-            log_density = densities.sum(axis=0) - ~np.isnan(part.targets) @ self._log_scales
-            parts.append(PredictedRows(*moments, log_density, outliers.max(axis=0), np.zeros(len(part))))
-        return PredictedRows.joined(parts)
-
-    def _outlier_probability(self, X: Any, y: Any) -> FloatArray:
-        """Probability that each target is not to be trusted, ``(n,)``; of several numbers that of the worst."""
-        check_is_fitted(self)
-        X, y = self._checked_pairs(X, y, restart=False)
-        targets = self._encoded(y, None, restart=False)
-        columns, start = self._target_scaling(targets.reshape(len(targets), -1)), 0
-        found = np.zeros(columns.shape)
-        for rows in self._model_rows(X):
-            stop = start + rows.X.shape[0]
-            part = Batch(rows.X, columns[start:stop], None, rows.options.get("X_var"))
-            for k, own in part.observed_columns():
-                seen, model = ~np.isnan(part.targets[:, k]), self._mixtures[k]
-                found[start:stop][seen, k] = model.outlier_probability(own.rows, own.targets, **own.options)
-            start = stop
-        return np.asarray(found.max(axis=1))
-
-    def close_block(self) -> None:
-        """Finish the block of rows that were learned one per call: see `onepass.BayesianNetwork.close_block`.
-
-        After this call the rounding errors of later rows do not depend on whether the estimator was saved in between.
-        """
-        for mixture in self._mixtures:
-            mixture.close_block()
+    def _learner_for(self, y: Any, classes: Any) -> Learner:
+        """The learner, for targets of more rows."""
+        return self._learner
 
     @property
-    def _is_warming_up(self) -> bool:
-        return self.standardize and self._n_rows < self.warm_up
+    def _seed(self) -> int:
+        """Seed of what is random, drawn if it was left open."""
+        state = getattr(self, "random_state", 0)
+        return int(state) if isinstance(state, Integral) else int(check_random_state(state).randint(2**31 - 1))
+
+    @property
+    def _schedule(self) -> Schedule:
+        # A rate that was given is one per row, also per row that repeats.
+        merges = self.forgetting == 1.0 and self.drift in (0.0, AUTO)
+        return Schedule(self.passes, self.refine, merges_repeats=merges)
+
+    def _refuse_changes(self, learner: Learner) -> None:
+        """Raise a ValueError if an argument was changed since the first rows: it would have no effect."""
+        now = self.__dict__
+        for name, value in learner.arguments:
+            if now[name] is not value and not _equal(now[name], value):
+                raise ValueError(
+                    f"{name} was changed from {value!r} to {now[name]!r} after the first rows, but the model keeps "
+                    f"learning with what it has started with: set {name} back, or call fit to start again"
+                )
+
+    def outlier_probability(self, X: Any, y: Any) -> FloatArray:
+        """Probability that each target can't be trusted, by the current belief, ``(n,)``.
+
+        For labels it is the probability that they are wrong, and 0 with ``outliers=0``. For numbers it is then 1 for
+        targets that would be set aside, and 0 for all others. Of several outputs it is that of the least trusted one.
+        """
+        learner = self._fitted
+        X, y = learner.encoder.pairs(self, X, y, reset=False, **self._target_checks)
+        return learner.outlier_probability(X, learner.targets.encode(y))
+
+    # What a subclass says.
+
+    def _targets_of(self, y: Any, classes: Any) -> Any:
+        """What targets are, from those of the first rows."""
+        raise NotImplementedError
+
+    def _restored_targets(self, parameters: Parameters) -> Any:
+        """The same from a file."""
+        raise NotImplementedError
+
+    def _with_class_weights(
+        self, learner: Learner, targets: FloatArray, weights: FloatArray | None
+    ) -> FloatArray | None:
+        """Weights of rows, times those of their classes."""
+        return weights
+
+    _chooses_scale = False  # whether a prior_scale of None is allowed
+    _chooses_intercept_scale = False  # and an intercept_scale of "auto"
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        scale = self.prior_scale
+        numbers = (scale,) if isinstance(scale, str) or not np.iterable(scale) else tuple(scale)
+        known = [isinstance(one, Real) and not isinstance(one, bool) and 0.0 < float(one) < np.inf for one in numbers]
+        named = (isinstance(scale, str) and scale == "auto") or (scale is None and self._chooses_scale)
+        if not (known and all(known)) and not named:
+            others = "'auto' or None" if self._chooses_scale else "or 'auto'"
+            raise ValueError(
+                f"prior_scale must be a positive number, an array with one per feature, {others}, got {scale!r}"
+            )
+        own = self.intercept_scale
+        if own is not None and not (self._chooses_intercept_scale and isinstance(own, str) and own == "auto"):
+            as_positive(own, "intercept_scale", "or None for the prior of a weight")
+        as_outliers(self.outliers)
+        one_of(self.missing, ("error", "mean"), "missing")
+        for name in ("standardize", "fit_intercept"):
+            as_flag(getattr(self, name, True), name)
+        if self.standardize:
+            as_count(self.warm_up, "warm_up")
         one_of(self.refine, REFINEMENTS, "refine")
         self._check_passes()
 
@@ -322,195 +240,41 @@ class OnePassEstimator(SavableEstimator):
                 "drift as a number, or passes=1"
             )
 
-    def _learning_options(self, passes: int) -> dict[str, Any]:
-        """Options of the models' ``learn``."""
-        return {} if passes == 1 else {"passes": passes, "refine": self.refine}
-
-    # The state before the first row, and during the warm-up.
-
-    def _check_size(self) -> None:
-        """Raise a ValueError where covariances would take too much memory, before anything of their size is made."""
-        if isinstance(self._form, str) and self._form == "auto":
-            return
-        if not self._fits(self._form):
-            numbers = count_numbers(self._form, self._layout) * len(self._scales)
-            raise ValueError(
-                f"covariance={self._form!r} of {self._layout.size} weights would take {8e-9 * numbers:.1f} GB for "
-                f"{self._n_inputs} features; at most {8e-9 * _MOST_NUMBERS:.1f} GB are allowed: pass "
-                "covariance='diagonal', or fewer features"
-            )
-
-    def _fits(self, form: Covariance) -> bool:
-        """Whether covariances of this form are not too large for memory."""
-        return count_numbers(form, self._layout) * len(self._scales) <= _MOST_NUMBERS
-
-    @property
-    def _form(self) -> Covariance:
-        """The form of the models' covariance."""
-        form: Covariance = self.covariance
-        return form
-
-    @property
-    def _layout(self) -> Layout:
-        """Sizes of the models' layers."""
-        raise NotImplementedError
-
-    def _restart(self, X: Any) -> None:
-        self._check_size()
-        if not self.standardize:
-            names = self._input_names if hasattr(self, "feature_names_in_") else None
-            warn_of_scales(self._scaled_columns(zero_for_nan(X)), names)
-        self._input_scaling = Scaling.none(self._n_inputs)
-        self._target_scaling = Scaling.none(self._n_targets)
-        # Standardised models depend on the statistics of the first rows, so the warm-up makes them.
-        self._mixtures = [] if self.standardize else self._new_mixtures()
-        self._waiting = None
-        self._start_counts()
-        self._n_absurd = np.zeros(self._n_targets, dtype=np.int64)
-        # Rows that set the scale have no density that was fixed before they came.
-        self._unscored_rows, self._unscored_evidence = 0, 0.0
-
-    def _start_counts(self) -> None:
-        """Reset what is counted besides the models."""
-        self._n_rows, self._short_weights = 0, np.zeros(self._n_targets)
-        self._columns = ColumnMoments.start(self._n_inputs) if self.missing == "mean" else None
-
-    def _with_warm_up(self, batch: Batch) -> Batch:
-        """Start again from the statistics of all rows so far; what is to be learned are all of these rows."""
-        batch = batch if self._waiting is None else batch.after(self._waiting)
-        self._waiting = batch if len(batch) < self.warm_up else None
-        absurd = self._absurd_targets(batch.part(0, self.warm_up))
-        self._n_absurd = np.count_nonzero(absurd, axis=0)
-        batch = batch.without(absurd) if absurd.any() else batch
-        first = batch.part(0, self.warm_up)
-        self._input_scaling = self._scaling_of_inputs(first)
-        self._target_scaling = self._scaling_of_targets(first)
-        self._mixtures = self._new_mixtures()
-        self._start_counts()
-        return batch
-
-    def _scaling_of_inputs(self, batch: Batch) -> Scaling:
-        """Statistics of rows of the warm-up; centring would fill sparse ones that could stay so."""
-        if is_sparse(batch.rows) and self._keeps_sparse:
-            return Scaling.of_entries(batch.rows, batch.weights)
-        columns = self._scaled_columns(as_dense(batch.rows))
-        weights = None if batch.weights is None else np.repeat(batch.weights, len(columns) // len(batch))
-        return Scaling.of_near(columns, self.outliers, weights).repeated(self._n_inputs // columns.shape[1])
-
-    def _new_mixtures(self) -> list[Mixture]:
-        """Models that have learned nothing, a mixture per number of a target."""
-        return [self._new_mixture(scale) for scale in self._target_scaling.scale]
-
-    def _new_mixture(self, target_scale: float) -> Mixture:
-        members = [self._new_member(scale, target_scale) for scale in self._scales]
-        return Mixture(members, FadingWeights.start(len(members)))
-
-    def _standardized(self, batch: Batch, size: int) -> Iterator[Batch]:
-        """The batch as the models take it; sparse rows that have to be dense come in parts of ``size``."""
-        targets, start = self._target_scaling(batch.targets), 0
-        for rows in self._in_chunks(batch.rows, size):
-            stop = start + rows.shape[0]
-            weights = None if batch.weights is None else batch.weights[start:stop]
-            variances = None
-            if self._columns is not None and not is_sparse(rows):
-                rows, variances, self._columns = self._columns.filled_in_order(rows, weights)
-            yield Batch(rows, targets[start:stop], weights, variances if self._takes_variances else None)
-            start = stop
-
-    def _model_rows(self, X: Any) -> Iterator[ModelRows]:
-        """Rows to predict, in chunks, with what is known now in the place of what is missing."""
-        for rows in self._in_chunks(X, _CHUNK):
-            variances = None
-            if self._columns is not None and not is_sparse(rows):
-                rows, variances = self._columns.filled(rows)
-            yield ModelRows(rows, {} if variances is None or not self._takes_variances else {"X_var": variances})
-
-    def _in_chunks(self, X: Any, size: int) -> Iterator[Any]:
-        if not is_sparse(X):
-            yield self._input_scaling(X)
-        elif self._keeps_sparse and not self._input_scaling.centre.any():
-            if self._columns is not None and np.isnan(X.data).any():
-                raise ValueError(
-                    "missing='mean' needs dense rows with covariance='diagonal', got a sparse X with NaN among its "
-                    "entries; remove these entries, which makes them 0, or pass X.toarray()"
-                )
-            yield self._input_scaling.scale_entries(X)
-        else:
-            for start in range(0, X.shape[0], size):
-                yield self._input_scaling(as_dense(X[start : start + size]))
-
-    # What a subclass says.
-
-    _takes_variances = False
-    """Whether the models know what to do with inputs that are uncertain."""
-
-    def _encoded(self, y: Any, classes: Any, *, restart: bool) -> FloatArray:
-        """Targets as the models take them, ``(n,)`` or ``(n, q)``."""
-        raise NotImplementedError
-
-    def _with_class_weights(self, weights: FloatArray | None, targets: FloatArray) -> FloatArray | None:
-        """Weights of rows, times those of their classes."""
-        return weights
-
-    def _new_member(self, scale: float, target_scale: float) -> Any:
-        """Make a model that has learned nothing, with a prior of this scale, for targets divided by theirs."""
-        raise NotImplementedError
-
-    @property
-    def _prediction_shape(self) -> tuple[int, ...]:
-        """The shape of what is predicted of a row."""
-        raise NotImplementedError
-
-    def _predicted(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Mean, variance and noise that the mixtures predicted, in the targets' own units."""
-        raise NotImplementedError
-
-    def _scaled_columns(self, X: Any) -> Any:
-        """The numbers of rows ``(n, d)`` by the scale that they have, a column each."""
-        return X
-
-    def _scaling_of_targets(self, batch: Batch) -> Scaling:
-        """Statistics of the targets in the warm-up, where these are numbers."""
-        return self._target_scaling
-
-    def _absurd_targets(self, batch: Batch) -> NDArray[np.bool_]:
-        """Which targets ``(n, q)`` of the warm-up are set aside, since the others have shown what can't be."""
-        return np.zeros(batch.targets.shape, dtype=bool)
-
-    def _warn_of_targets(self, batch: Batch) -> None:
-        """Warn of first targets that the prior can't explain."""
-
-    @property
-    def _n_targets(self) -> int:
-        """How many numbers a target has."""
-        return 1
-
     # What was learned.
 
     def __sklearn_is_fitted__(self) -> bool:
-        return bool(getattr(self, "_mixtures", None))
+        learner: Learner | None = self.__dict__.get("_learner")
+        return learner is not None and bool(learner.state.mixtures)
 
-    def _rows(self, X: Any) -> Iterator[ModelRows]:
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing == "mean"
+        return tags
+
+    @property
+    def _fitted(self) -> Learner:
+        check_is_fitted(self)
+        return self._learner
+
+    @property
+    def _columns(self) -> list[str]:
+        """Names of the columns before they are encoded."""
+        return [str(name) for name in getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])]
+
+    def _rows(self, X: Any) -> list[ModelRows]:
         """Rows to predict, checked, standardised and in chunks."""
-        check_is_fitted(self)
-        return self._model_rows(self._checked_rows(X))
+        learner = self._fitted
+        return list(learner.rows(learner.encoder.rows(self, X)))
 
-    def _member_predictions(self, mixture: Mixture, chunks: list[ModelRows]) -> Prediction:
-        """What each component of a mixture predicts for rows in chunks, ``(components, n, ...)``."""
-        return joined(mixture.member_predictions(rows.X, **rows.options) for rows in chunks)
+    def _of_outputs(self, values: list[Any]) -> Any:
+        """What each mixture has; alone if there is but one."""
+        return values[0] if len(values) == 1 else values if isinstance(values[0], dict) else np.array(values)
 
-    def _interval_parts(self, mixture: Mixture, chunks: list[ModelRows]) -> Prediction:
-        """What the components take the quantiles of intervals from, ``(components, n, ...)``."""
-        return joined(mixture.interval_predictions(rows.X, **rows.options) for rows in chunks)
-
-    def linear_belief(self) -> tuple[FloatArray, FloatArray]:
-        """Mean ``(1 + d,)`` and covariance of the intercept and weights by which a perceptron predicts its next row.
-
-        If inputs and targets are standardised, mean and covariance are in standardised units. With
-        ``covariance="diagonal"`` the diagonal is returned, ``(1 + d,)``.
-        """
-        check_is_fitted(self)
-        return joint_belief(self._mixtures[0])
+    @property
+    def encoded_feature_names_(self) -> Any:
+        """Names of the columns that the models learn from, such as ``colour=red``, in the order of `coef_`."""
+        return np.array(self._fitted.encoder.names(self._columns), dtype=object)
 
     @property
     def n_seen_(self) -> int:
@@ -518,43 +282,38 @@ class OnePassEstimator(SavableEstimator):
 
         Rows that `fit` takes for copies of the row before them are part of its weight.
         """
-        check_is_fitted(self)
-        return self._n_rows
+        return self._fitted.state.n_rows
+
+    @property
+    def weight_sum_(self) -> float:
+        """Sum of the weights of all rows learned; without weights, the number of rows."""
+        return self._fitted.weight_sum
 
     @property
     def covariance_(self) -> Covariance:
         """Which correlations between weights are kept; the choice made by ``covariance="auto"``."""
-        check_is_fitted(self)
-        chosen: Covariance = self._mixtures[0].members[0].covariance
+        chosen: Covariance = self._fitted.state.mixtures[0].members[0].covariance
         return chosen
 
     @property
     def prior_weights_(self) -> FloatArray:
         """Current weight of each prior scale, ``(k,)``, or ``(q, k)`` for several outputs."""
-        check_is_fitted(self)
-        weights = np.array([mixture.weights for mixture in self._mixtures])
-        return np.asarray(weights[0] if len(weights) == 1 else weights)
+        return np.asarray(self._of_outputs([mixture.weights for mixture in self._fitted.state.mixtures]))
 
     @property
     def outliers_(self) -> Any:
         """Estimated share of the targets that can't be trusted; ``(q,)`` for several outputs."""
-        check_is_fitted(self)
-        shares = [mixture.outliers_ for mixture in self._mixtures]
-        return shares[0] if len(shares) == 1 else np.array(shares)
+        return self._of_outputs([mixture.outliers_ for mixture in self._fitted.state.mixtures])
 
     @property
     def n_set_aside_(self) -> Any:
         """Targets that were counted but not learned, since they were absurdly far off; ``(q,)`` for several outputs."""
-        check_is_fitted(self)
-        counts = [int(n) + mixture.n_set_aside for n, mixture in zip(self._n_absurd, self._mixtures, strict=True)]
-        return counts[0] if len(counts) == 1 else np.array(counts)
+        return self._of_outputs(self._fitted.n_set_aside.tolist())
 
     @property
     def drift_(self) -> Any:
         """Current probability of each rate of drift; a list of such dictionaries for several outputs."""
-        check_is_fitted(self)
-        found = [mixture.drift_ for mixture in self._mixtures]
-        return found[0] if len(found) == 1 else found
+        return self._of_outputs([mixture.drift_ for mixture in self._fitted.state.mixtures])
 
     @property
     def log_evidence_(self) -> float:
@@ -563,58 +322,97 @@ class OnePassEstimator(SavableEstimator):
         With ``prior_scale="auto"`` the densities are those of the mixture of all scales. Without ``standardize`` all
         rows count.
         """
-        check_is_fitted(self)
-        n_scored = self._n_observed - self._unscored_rows
-        return float(self._evidence - self._unscored_evidence - self._log_scales @ n_scored)
+        return self._fitted.log_evidence
 
-    @property
-    def weight_sum_(self) -> float:
-        """Sum of the weights of all rows learned; without weights, the number of rows."""
-        check_is_fitted(self)
-        return float(np.max(self._n_observed))
+    # Files.
 
-    @property
-    def _evidence(self) -> float:
-        """Log evidence of all rows, standardised."""
-        return float(sum(mixture.log_evidence for mixture in self._mixtures))
+    def _export_state(self) -> tuple[Parameters, Arrays]:
+        """The whole state of the estimator, as parameters for JSON and arrays: see `onepass.save`."""
+        parameters, arrays = export_learner(self._fitted)
+        given = self.get_params(deep=False)
+        parameters["arguments"] = {name: argument_to_json(name, value) for name, value in given.items()}
+        if hasattr(self, "feature_names_in_"):
+            parameters["feature_names"] = self.feature_names_in_.tolist()
+        return parameters, arrays
 
-    @property
-    def _log_scales(self) -> FloatArray:
-        """By how much the log density of each standardised number of a target is larger than its own, ``(q,)``."""
-        return np.log(self._target_scaling.scale)
-
-    @property
-    def _n_observed(self) -> FloatArray:
-        """In how many rows each number of the targets was observed, ``(q,)``, by their weights."""
-        seen = np.array([mixture.members[0].n_seen for mixture in self._mixtures], dtype=np.float64)
-        return seen - self._short_weights
-
-
-def _weights_of_observed(batch: Batch) -> FloatArray | None:
-    """Weights of the rows, 0 for those of which the only number of the target was not observed."""
-    unknown = np.isnan(batch.targets[:, 0]) if batch.targets.shape[1] == 1 else np.zeros(len(batch), dtype=bool)
-    return np.where(unknown, 0.0, batch.full_weights) if unknown.any() else batch.weights
+    @classmethod
+    def _from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
+        """Make the estimator that was exported; it continues to learn exactly as that one would."""
+        estimator = cls(**{name: argument_from_json(value) for name, value in parameters["arguments"].items()})
+        estimator._check_parameters()
+        estimator.n_features_in_ = as_count(parameters["n_features"], "n_features")
+        if "feature_names" in parameters:
+            estimator.feature_names_in_ = feature_names(parameters["feature_names"], estimator.n_features_in_)
+        encoder = restore_encoder(parameters, estimator.missing, getattr(estimator, "image_shape", None))
+        targets = estimator._restored_targets(parameters)
+        learner = estimator._new_learner(encoder, targets, seed=int(parameters["seed"]))
+        restore_learner(learner, parameters, arrays)
+        estimator._learner = learner
+        return estimator
 
 
-def _predict_score_learn(
-    mixture: Mixture, rows: Any, column: FloatArray, options: dict[str, Any]
-) -> tuple[Prediction, RowScores]:
-    """Predict every row just before it is learned, or passed over because its target was not observed."""
-    seen = ~np.isnan(column)
-    if seen.all():
-        return mixture._predict_then_learn(rows, column, **options)
-    edges = [0, *(np.flatnonzero(np.diff(seen)) + 1).tolist(), len(seen)]
-    predictions, scores = [], []
-    for start, stop in pairwise(edges):
-        part = slice(start, stop)
-        if seen[start]:
-            own_options = {name: values[part] for name, values in options.items()}
-            prediction, own = mixture._predict_then_learn(rows[part], column[part], **own_options)
-            scores.append(own[:3])
-        else:
-            own_options = {name: values[part] for name, values in options.items() if name != "sample_weight"}
-            prediction = mixture.predict(rows[part], **own_options)
-            scores.append((np.zeros(stop - start),) * 3)
-        predictions.append(prediction)
-    joined = Prediction(*map(np.concatenate, zip(*predictions, strict=True)))
-    return joined, RowScores(*map(np.concatenate, zip(*scores, strict=True)))
+def learner_of(estimator: Any) -> Any:
+    """What learns encoded rows inside an estimator that has been fitted or started.
+
+    Examples
+    --------
+    >>> from onepass import BayesianPerceptronRegressor
+    >>> model = BayesianPerceptronRegressor().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0])
+    >>> learner_of(model).state.n_rows
+    3
+    """
+    return estimator._learner
+
+
+def start_learner(estimator: Any, n_features: int, classes: Any = None, *, scaled_targets: bool = False) -> Any:
+    """Let an estimator forget everything and be ready to predict from the prior alone; returns its learner.
+
+    Parameters
+    ----------
+    estimator : a scikit-learn estimator of this package, with ``standardize=False``
+    n_features : int
+        Number of input columns.
+    classes : array, optional
+        All classes, which classifiers need.
+    scaled_targets : bool
+        Whether targets are already scaled to about 1, so ``prior_scale="auto"`` needs no very wide priors.
+
+    Examples
+    --------
+    >>> from onepass import BayesianPerceptronRegressor
+    >>> model = BayesianPerceptronRegressor(standardize=False)
+    >>> learner = start_learner(model, 2)
+    >>> model.n_seen_, model.predict([[1.0, 2.0]])
+    (0, array([0.]))
+    """
+    estimator._check_parameters()
+    if estimator.standardize:
+        raise ValueError(
+            "an estimator can start without rows only with standardize=False, got standardize=True, which takes its "
+            "scales from the first rows"
+        )
+    estimator.__dict__.pop("feature_names_in_", None)
+    estimator.n_features_in_ = as_count(n_features, "n_features")
+    encoder = InputEncoder(estimator.missing, getattr(estimator, "image_shape", None))
+    targets = estimator._targets_of(np.empty(0), classes)
+    learner = estimator._new_learner(encoder, targets, expects_scaled_targets=scaled_targets)
+    estimator._learner = learner.start()
+    return learner
+
+
+def _warn_of_set_aside(n: int) -> None:
+    """Warn that so many targets were set aside in a call; in a warm-up that is learned again it may be fewer."""
+    if n > 0:
+        which = "1 target was set aside, since it is" if n == 1 else f"{n} targets were set aside, since each is"
+        warnings.warn(
+            f"{which} more than {FAR:.0f} standard deviations from its prediction; pass outliers=0.01 if wild "
+            "targets are to be expected",
+            stacklevel=4,
+        )
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Whether two values of an argument are the same."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.array_equal(one, other)
+    return type(one) is type(other) and bool(one == other)

@@ -53,7 +53,7 @@ class FleetEstimator:
     >>> slopes = {"ann": 1.0, "bob": 1.2, "eve": 0.8}
     >>> keys, X = rng.choice(list(slopes), 300).tolist(), rng.normal(size=(300, 1))
     >>> y = np.array([slopes[key] for key in keys]) * X[:, 0] + 0.1 * rng.normal(size=300)
-    >>> model = FleetEstimator(1).partial_fit(X, y, keys=keys)
+    >>> model = FleetEstimator(1).learn(X, y, keys=keys)
     >>> mean, std = model.predict([[1.0]] * 4, return_std=True, keys=["ann", "bob", "eve", "new"])
     >>> mean.round(1), bool(std[3] > std[0])
     (array([1. , 1.2, 0.8, 1. ]), True)
@@ -108,26 +108,19 @@ class FleetEstimator:
 
     # Learning.
 
-    def start(self, n_features: int, classes: Any = None) -> Self:
-        """Do nothing: a fleet can predict from its prior as soon as it is made."""
+    @property
+    def _learner(self) -> Self:
+        """What learns encoded rows: the estimator itself, see `onepass.estimators.learner`."""
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, *, keys: Sequence[str]) -> Self:
-        """Learn more rows, in the order given; ``keys`` has the key of each row."""
-        self.learn_encoded(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64), keys=keys)
-        return self
-
-    def learn_encoded(self, X: FloatArray, targets: FloatArray, *, keys: Sequence[str]) -> None:
-        """Learn rows ``(n, d)``, their targets ``(n,)`` and keys ``(n,)``."""
+    def learn(self, X: FloatArray, targets: FloatArray, *, keys: Sequence[str]) -> Self:
+        """Learn rows ``(n, d)`` in the order given, with their targets ``(n,)`` and keys ``(n,)``."""
         for part in self._parts(len(targets)):
             self._predict_score_learn(X[part], targets[part], list(keys[part]))
+        return self
 
-    def predict_then_learn(self, X: Any, y: Any, classes: Any = None, *, keys: Sequence[str]) -> PredictedRows:
+    def predict_then_learn(self, X: FloatArray, targets: FloatArray, *, keys: Sequence[str]) -> PredictedRows:
         """Predict every row just before learning it."""
-        return self.predict_then_learn_encoded(np.asarray(X, np.float64), np.asarray(y, np.float64), keys=keys)
-
-    def predict_then_learn_encoded(self, X: FloatArray, targets: FloatArray, *, keys: Sequence[str]) -> PredictedRows:
-        """Predict rows, then learn them."""
         found = []
         for part in self._parts(len(targets)):
             seen, scores = self._predict_score_learn(X[part], targets[part], list(keys[part]))

@@ -7,13 +7,15 @@ density of a row given all other rows, a by-product of expectation propagation, 
 the passes when the density of new rows does not.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.estimators.batch import Batch
 from onepass.models.network import BayesianNetwork
 
-__all__ = ["MOST_SITE_NUMBERS", "PASSES", "best_passes", "held_out_densities", "trial_split"]
+__all__ = ["MOST_SITE_NUMBERS", "PASSES", "Schedule", "best_passes", "held_out_densities", "trial_split"]
 
 PASSES = (1, 5)
 """Numbers of passes to choose from. From pass to pass predictions vary by more than a finer choice would gain."""
@@ -21,6 +23,17 @@ MOST_SITE_NUMBERS = 25_000_000
 """Numbers by which all rows' contributions may be described, 200 MB; more rows are learned in one pass."""
 _MOST_ROWS, _FEWEST_ROWS = 2000, 50  # of the sample
 _HELD_OUT = 0.2  # share of the sample
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How `fit` goes over its rows."""
+
+    passes: int | str = 1  # "auto": as many as are tried to be best
+    refine: str = "auto"
+    shuffle: bool = False
+    merges_repeats: bool = False  # whether a row that repeats the one before it is added to its weight
+    once: bool = False  # whether more passes than one would not help, so that none are tried
 
 
 def trial_split(batch: Batch, rng: np.random.Generator) -> tuple[Batch, Batch] | None:

@@ -255,7 +255,7 @@ def warn_of_scales(rows: Any, names: Any = None) -> None:
         warnings.warn(
             f"features differ in scale by a factor of {ratio:.2g} (columns {first} and {second}), but their weights "
             "have the same prior: pass standardize=True, or scale the inputs",
-            stacklevel=5,
+            stacklevel=6,
         )
 
 

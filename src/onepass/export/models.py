@@ -8,14 +8,10 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.activations import PiecewiseLinear, Probit, Sigmoid, Step
 from onepass.beliefs.full import FullGaussian
-from onepass.estimators import (
-    BayesianMLPClassifier,
-    BayesianMLPRegressor,
-    BayesianPerceptronClassifier,
-    BayesianPerceptronRegressor,
-)
-from onepass.estimators.base import OnePassEstimator
+from onepass.estimators.base import OnePassEstimator, learner_of
+from onepass.estimators.blueprints import Networks
 from onepass.estimators.classifier import OnePassClassifier
+from onepass.estimators.learner import Learner
 from onepass.export.expressions import (
     Expression,
     concat,
@@ -169,26 +165,27 @@ def shown_parts(learning: Learning | str, limits: Any) -> dict[str, Any]:
 
 def predicted(estimator: OnePassEstimator, x: Expression) -> Numbers | Classes:
     """What an estimator predicts for rows of its inputs."""
-    if estimator._categories is not None:
+    if not estimator.__sklearn_is_fitted__():
+        raise NotExportableError("the estimator has learned nothing yet: fit it first")
+    learner = learner_of(estimator)
+    if learner.encoder.categories is not None:
         raise NotExportableError(
             "an estimator that learned a data frame with categorical columns can't be exported: turn them into columns "
             "of 0 and 1 before, or learn the table with 'onepass fit', whose models can be exported"
         )
-    if not estimator.__sklearn_is_fitted__():
-        raise NotExportableError("the estimator has learned nothing yet: fit it first")
-    z, z_var = estimator_inputs(estimator, x)
+    z, z_var = estimator_inputs(learner, x)
     if isinstance(estimator, OnePassClassifier):
-        return _classes(estimator, z, z_var)
-    columns = [_components(mixture, z, z_var) for mixture in estimator._mixtures]
+        return _classes(learner, z, z_var)
+    columns = [_components(mixture, z, z_var) for mixture in learner.state.mixtures]
     means, variances, noises, limits = [], [], [], []
-    for mixture, (weights, parts) in zip(estimator._mixtures, columns, strict=True):
+    for mixture, (weights, parts) in zip(learner.state.mixtures, columns, strict=True):
         mean, var = _mixture(weights, parts, [part.var + part.noise_var for part in parts])
         means.append(mean)
         variances.append(var)
         known = len(parts) == 1 and all(_noise_is_known(own) for _, own in mixture.components)
         limits.append(_gaussian_limits(parts[0]) if known else None)
-        noises.append(_noise(estimator, mixture, parts))
-    centre, scale = estimator._target_scaling.centre, estimator._target_scaling.scale
+        noises.append(_noise(learner, mixture, parts))
+    centre, scale = learner.state.targets.centre, learner.state.targets.scale
     many = len(means) > 1
     own_scale, own_centre = (constant(values) if many else float(values[0]) for values in (scale, centre))
 
@@ -200,29 +197,29 @@ def predicted(estimator: OnePassEstimator, x: Expression) -> Numbers | Classes:
         low, high = (concat([own[side] for own in limits]) for side in (0, 1))  # type: ignore[index]
         both = undo(low), undo(high)
     noise = concat(noises) * (own_scale * own_scale)
-    learning = _estimator_learning(estimator, z, float(centre[0]), float(scale[0])) if not many else _SEVERAL
+    learning = _learner_learning(learner, z, float(centre[0]), float(scale[0])) if not many else _SEVERAL
     return Numbers(undo(concat(means)), sqrt(concat(variances)) * own_scale, noise, both, learning)
 
 
 _SEVERAL = "several models learn side by side"
 
 
-def _noise(estimator: Any, mixture: Mixture, parts: list[Parts]) -> Expression:
+def _noise(learner: Learner, mixture: Mixture, parts: list[Parts]) -> Expression:
     """What `noise_` says, in the units of the models."""
     members = mixture.members
     if len(parts) == 1 and isinstance(members[0], BayesianPerceptron) and members[0].observation.is_gaussian:
         return parts[0].noise_var
-    return constant(float(mixture.weights @ [estimator._noise_of(member) for member in members]))
+    return constant(float(mixture.weights @ [learner.blueprint.noise_of(member) for member in members]))
 
 
-def _classes(estimator: Any, z: Expression, z_var: Expression | None) -> Classes:
-    (mixture,) = estimator._mixtures
+def _classes(learner: Learner, z: Expression, z_var: Expression | None) -> Classes:
+    (mixture,), is_binary = learner.state.mixtures, learner.targets.is_binary
     weights, parts = _components(mixture, z, z_var)
-    link = estimator._link if estimator._binary else Sigmoid()
+    link = learner.blueprint.link if is_binary else Sigmoid()
     limits = _probability_limits(link, parts[0]) if len(parts) == 1 else None
     mean, var = _mixture(weights, parts, [part.var for part in parts])
-    learning = _estimator_learning(estimator, z, 0.0, 1.0)
-    if not estimator._binary:
+    learning = _learner_learning(learner, z, 0.0, 1.0)
+    if not is_binary:
         return Classes(mean / row_sum(mean), sqrt(var), limits, learning)
     # Each side by the link itself, which keeps its digits in its own tail.
     sides = [
@@ -233,32 +230,31 @@ def _classes(estimator: Any, z: Expression, z_var: Expression | None) -> Classes
     return Classes(both / row_sum(both), concat([sqrt(var), sqrt(var)]), limits, learning)
 
 
-def estimator_inputs(estimator: OnePassEstimator, x: Expression) -> tuple[Expression, Expression | None]:
+def estimator_inputs(learner: Learner, x: Expression) -> tuple[Expression, Expression | None]:
     """Rows as the models take them, and the variances of what is missing."""
-    scaling = estimator._input_scaling
+    scaling = learner.state.inputs
     z = x if scaling.is_identity else (x - constant(scaling.centre, "centre")) / constant(scaling.scale, "scale")
-    columns = estimator._columns
+    columns = learner.state.columns
     if columns is None:
         return z, None
     z = z.called("z") if z is not x else z
     missing = is_nan(z)
     filled = where(missing, constant(columns.mean, "column_mean"), z).called("filled")
-    takes = estimator._takes_variances
+    takes = learner.blueprint.takes_variances
     return filled, where(missing, constant(columns.variance, "column_variance"), 0.0) if takes else None
 
 
 # Learning on a device.
 
 
-def _estimator_learning(estimator: Any, z: Expression, centre: float, scale: float) -> Learning | str:
-    if isinstance(estimator, (BayesianMLPClassifier, BayesianMLPRegressor)):
+def _learner_learning(learner: Learner, z: Expression, centre: float, scale: float) -> Learning | str:
+    if isinstance(learner.blueprint, Networks):
         return ""
-    if estimator._columns is not None:
+    if learner.state.columns is not None:
         return "missing='mean' learns the means of its columns as well"
-    members = [own for mixture in estimator._mixtures for _, own in mixture.components]
+    members = [own for mixture in learner.state.mixtures for _, own in mixture.components]
     if len(members) > 1:
         return _SEVERAL
-    assert isinstance(estimator, (BayesianPerceptronClassifier, BayesianPerceptronRegressor))
     if not isinstance(members[0], BayesianPerceptron):
         return "it is a softmax, which learns by more than one number per row"
     return _learning_of(members[0], z, centre, scale)

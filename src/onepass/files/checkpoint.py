@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from onepass.files.atomic import write_atomically
-from onepass.files.registry import savable, savable_names
+from onepass.files.registry import exported, restored, savable, savable_names
 from onepass.files.state import Arrays, Parameters
 
 __all__ = [
@@ -94,7 +94,7 @@ def load_with_parameters(path: str | os.PathLike[str]) -> tuple[Any, Parameters]
 
 def save_with_parameters(model: Any, path: str | os.PathLike[str], more: Parameters) -> None:
     """Write a model as `save` does, with further parameters in the file that are no part of the model."""
-    parameters, arrays = model.export_state()
+    parameters, arrays = exported(model)
     write_atomically(Path(path), _encoded(type(model).__name__, {**parameters, **more}, arrays))
 
 
@@ -105,7 +105,7 @@ def to_bytes(model: Any) -> bytes:
     known = name in savable_names() and (type(model) is savable(name) if exactly else isinstance(model, savable(name)))
     if not known:
         raise TypeError(f"model must be one of {', '.join(savable_names())}, got {name}")
-    return _encoded(name, *model.export_state())
+    return _encoded(name, *exported(model))
 
 
 def from_bytes(content: bytes) -> Any:
@@ -249,7 +249,7 @@ def _decoded(metadata: dict[str, str], arrays: Arrays) -> Any:
     if names is not None:
         parameters["feature_names"] = names
     try:
-        return cls.from_state(parameters, arrays)
+        return restored(cls, parameters, arrays)
     except KeyError as error:
         raise CheckpointError(f"it lacks {error}") from error
     except Exception as error:  # whatever a malicious state breaks, the file is at fault

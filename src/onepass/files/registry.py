@@ -3,12 +3,14 @@
 This is the only table of such classes in the package; everything else that turns a name from a file into a class asks
 `savable`. It names modules rather than classes so that loading a perceptron does not import scikit-learn, and a class
 is imported only when a file asks for it. To make a new class savable, give it ``export_state`` and ``from_state`` (see
-`onepass.files.state`), add one line here and a model of it to ``tests/helpers/savable_models.py``.
+`onepass.files.state`), add one line here and a model of it to ``tests/helpers/savable_models.py``. Estimators, whose
+public methods are those that users of scikit-learn expect, have them with an underscore: use `exported`, `restored`.
 """
 
 from importlib import import_module
+from typing import Any
 
-__all__ = ["savable", "savable_names"]
+__all__ = ["exported", "restored", "savable", "savable_names"]
 
 # The names are part of the file format, so they never change.
 _MODULES = {
@@ -42,6 +44,19 @@ def savable(name: str) -> type:
     """
     cls: type = getattr(import_module(_MODULES[name]), name)
     return cls
+
+
+def exported(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The whole state of a savable model, as JSON-compatible parameters and arrays."""
+    export: Any = getattr(model, "export_state", None) or model._export_state
+    found: tuple[dict[str, Any], dict[str, Any]] = export()
+    return found
+
+
+def restored(cls: Any, parameters: dict[str, Any], arrays: dict[str, Any]) -> Any:
+    """The model of a savable class whose state was `exported`."""
+    make = getattr(cls, "from_state", None) or cls._from_state
+    return make(parameters, arrays)
 
 
 def savable_names(module: str | None = None) -> tuple[str, ...]:

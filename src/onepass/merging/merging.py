@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from onepass.files.registry import exported, restored
 from onepass.files.state import Arrays, Parameters
 from onepass.merging.adapters import adapter_for
 from onepass.merging.sites import Site
@@ -200,7 +201,7 @@ class Merging:
         ]
 
     def _model(self, snapshots: list[Snapshot]) -> Any:
-        return self._class.from_state(*self._adapter.write(self._parameters, self._arrays, snapshots))
+        return restored(self._class, *self._adapter.write(self._parameters, self._arrays, snapshots))
 
     def _read(self, parameters: Parameters, arrays: Arrays, name: str) -> list[Snapshot]:
         try:
@@ -211,10 +212,9 @@ class Merging:
 
 def _exported(model: Any) -> tuple[Parameters, Arrays]:
     try:
-        exported: tuple[Parameters, Arrays] = model.export_state()
+        return exported(model)
     except TypeError as error:
         raise TypeError(f"only models that can be saved can be merged: {error}") from None
-    return exported
 
 
 def _check_settings(given: dict[str, Any], wanted: dict[str, Any], name: str) -> None:

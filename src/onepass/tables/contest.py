@@ -11,8 +11,9 @@ from typing import Any, Self
 import numpy as np
 
 from onepass._typing import FloatArray
+from onepass.estimators import learner_of, start_learner
 from onepass.estimators.batch import PredictedRows
-from onepass.files.registry import savable, savable_names
+from onepass.files.registry import exported, restored, savable, savable_names
 from onepass.files.state import Arrays, Parameters, as_number, as_tally, nested, under
 
 __all__ = ["CONTEST_ROWS", "Contest", "estimator_class"]
@@ -83,52 +84,53 @@ class Contest:
             self._evidence += float(self.leader.log_evidence_) - float(estimator.log_evidence_)
         self.candidates[self.candidates.index(self.leader)] = estimator
 
-    def start(self, n_features: int, classes: Any = None) -> Self:
+    # As the learner of an estimator: see `onepass.estimators.learner`.
+
+    @property
+    def _learner(self) -> Self:
+        return self
+
+    def start(self, n_features: int, classes: Any = None) -> None:
         """Have both be ready to predict by their priors alone."""
         for candidate in self.candidates:
-            candidate.start(n_features, classes)
-        return self
+            start_learner(candidate, n_features, classes, scaled_targets=True)
 
-    def partial_fit(self, X: Any, y: Any, **options: Any) -> Self:
-        """Learn the first rows."""
-        self.predict_then_learn(X, y, **options)
-        return self
-
-    def learn_encoded(self, X: Any, y: FloatArray, **options: Any) -> None:
-        """Learn more rows."""
+    def learn(self, X: Any, y: FloatArray, sample_weight: FloatArray | None = None) -> None:
+        """Learn rows."""
         if self.is_decided:
-            self.leader.learn_encoded(X, y, **options)
+            learner_of(self.leader).learn(X, y, sample_weight)
         else:
-            self.predict_then_learn_encoded(X, y, **options)
+            self.predict_then_learn(X, y, sample_weight)
 
-    def predict_then_learn(self, X: Any, y: Any, **options: Any) -> PredictedRows:
-        """Predict the first rows, each just before it is learned."""
-        return self._predict_then_learn("predict_then_learn", X, y, options)
-
-    def predict_then_learn_encoded(self, X: Any, y: FloatArray, **options: Any) -> PredictedRows:
-        """Predict more rows, each just before it is learned."""
-        return self._predict_then_learn("predict_then_learn_encoded", X, y, options)
-
-    def _predict_then_learn(self, method: str, X: Any, y: Any, options: dict[str, Any]) -> PredictedRows:
+    def predict_then_learn(self, X: Any, y: FloatArray, sample_weight: FloatArray | None = None) -> PredictedRows:
+        """Predict rows, each just before it is learned."""
         judged = 0 if self.is_decided else min(CONTEST_ROWS - self.n_judged, len(y))
         parts = []
         if judged:
-            given = _of_rows(options, slice(0, judged))
-            first, second = (getattr(one, method)(X[:judged], y[:judged], **given) for one in self.candidates)
-            parts.append(self._judged(first, second, given.get("sample_weight", 1.0)))
+            own = None if sample_weight is None else sample_weight[:judged]
+            first, second = (learner_of(one).predict_then_learn(X[:judged], y[:judged], own) for one in self.candidates)
+            parts.append(self._judged(first, second, 1.0 if own is None else own))
             if self.n_judged == CONTEST_ROWS:
                 self.decide()
-            method = "predict_then_learn_encoded"
-            options = {name: value for name, value in options.items() if name == "sample_weight"}
         if judged < len(y):
-            rest = slice(judged, len(y))
-            parts.append(getattr(self.leader, method)(X[rest], y[rest], **_of_rows(options, rest)))
+            own = None if sample_weight is None else sample_weight[judged:]
+            parts.append(learner_of(self.leader).predict_then_learn(X[judged:], y[judged:], own))
         return PredictedRows.joined(parts)
+
+    def score(self, X: Any, y: FloatArray) -> PredictedRows:
+        """Predict and score rows without learning them."""
+        found: PredictedRows = learner_of(self.leader).score(X, y)
+        return found
+
+    def linear_belief(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and covariance of intercept and weights of the leader, which must be a perceptron."""
+        found: tuple[FloatArray, FloatArray] = learner_of(self.leader).linear_belief()
+        return found
 
     def close_block(self) -> None:
         """Let rows that were learned wait for no others: see `onepass.BayesianNetwork`."""
         for candidate in self.candidates:
-            candidate.close_block()
+            learner_of(candidate).close_block()
 
     def _judged(self, first: PredictedRows, second: PredictedRows, weights: Any) -> PredictedRows:
         """What the leader of the moment predicted for each row; then the scores are up to date."""
@@ -154,7 +156,7 @@ class Contest:
         }
         arrays: Arrays = {}
         for k, candidate in enumerate(self.candidates):
-            state, own = candidate.export_state()
+            state, own = exported(candidate)
             parameters["candidates"].append({"class": type(candidate).__name__, "state": state})
             arrays |= nested(f"candidate/{k}", own)
         return parameters, arrays
@@ -167,7 +169,7 @@ class Contest:
             raise ValueError("a contest has two candidates, or one that has won")
         contest = cls(
             [
-                estimator_class(entry["class"]).from_state(entry["state"], under(f"candidate/{k}", arrays))
+                restored(estimator_class(entry["class"]), entry["state"], under(f"candidate/{k}", arrays))
                 for k, entry in enumerate(entries)
             ]
         )
@@ -177,11 +179,6 @@ class Contest:
         if contest.n_judged > CONTEST_ROWS or (contest.n_judged == CONTEST_ROWS and not contest.is_decided):
             raise ValueError(f"a contest is over after {CONTEST_ROWS} rows, got {contest.n_judged}")
         return contest
-
-
-def _of_rows(options: dict[str, Any], rows: slice) -> dict[str, Any]:
-    """Options of a call for some of its rows."""
-    return {name: value[rows] if name == "sample_weight" else value for name, value in options.items()}
 
 
 def estimator_class(name: Any) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from onepass._typing import FloatArray
+from onepass.estimators import learner_of
 from onepass.estimators.batch import as_dense
 from onepass.tables.targets import CountTarget, NumberTarget
 
@@ -103,7 +104,7 @@ def _places(model: "TabularModel") -> list[slice]:
 def _exactly(model: "TabularModel", X: Any, keys: Sequence[str] | None) -> tuple[FloatArray, ...]:
     middle = average_row(model)
     if keys is None:
-        return _linear(model, model.estimator.linear_belief(), X, middle)
+        return _linear(model, learner_of(model.estimator).linear_belief(), X, middle)
     k = len(model.encoding.columns)
     found = [np.empty((X.shape[0], *shape)) for shape in ((), (), (k,), (k,))]
     rows_of: dict[str, list[int]] = {}

@@ -4,7 +4,6 @@
 meaning of a row depends on is part of it, so the file is all that is needed to continue to learn or predict.
 """
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,7 +17,8 @@ from onepass._typing import FloatArray
 from onepass.beliefs.choice import Covariance, belief_type, choose_covariance
 from onepass.beliefs.network import NetworkBelief
 from onepass.beliefs.prior import takes_sparse_rows
-from onepass.estimators import FleetEstimator
+from onepass.estimators import FleetEstimator, learner_of, start_learner
+from onepass.files.registry import exported, restored
 from onepass.files.state import Arrays, Parameters, as_tally, nested, under
 from onepass.layers.layout import Layout
 from onepass.tables import description
@@ -207,15 +207,23 @@ class TabularModel:
 
     def start(self) -> Self:
         """Be ready to predict by the prior alone, and to be saved, before the first row."""
-        self.estimator.start(len(self.encoding.features), **self._classes)
+        n_features, classes = len(self.encoding.features), np.arange(len(self.labels)) if self.labels else None
+        if isinstance(self.estimator, Contest):
+            self.estimator.start(n_features, classes)
+        elif not isinstance(self.estimator, FleetEstimator):  # which can predict as soon as it is made
+            start_learner(self.estimator, n_features, classes, scaled_targets=True)  # see onepass.tables.targets
         return self
+
+    def _learner(self) -> Any:
+        """What learns encoded rows; before the first rows it is started."""
+        if not self.n_rows and not hasattr(self.estimator, "n_features_in_"):
+            self.start()
+        return learner_of(self.estimator)
 
     def learn(self, rows: Rows) -> None:
         """Learn rows, in their order."""
-        if len(rows.y) and self.n_rows:
-            self.estimator.learn_encoded(rows.X, rows.y, **rows.options)
-        elif len(rows.y):
-            self._begin("partial_fit", rows)
+        if len(rows.y):
+            self._learner().learn(rows.X, rows.y, **rows.options)
         self._count(rows)
 
     @property
@@ -229,8 +237,10 @@ class TabularModel:
 
         What was learned before is forgotten; which estimator answers is not decided anew.
         """
-        refined = clone(self._answering).start(len(self.encoding.features), **self._classes)
-        refined.fit_encoded(rows.X, rows.y, **rows.options)
+        refined = clone(self._answering)
+        classes = np.arange(len(self.labels)) if self.labels else None
+        learner = start_learner(refined, len(self.encoding.features), classes, scaled_targets=True)
+        learner.fit(rows.X, rows.y, **rows.options)
         if isinstance(self.estimator, Contest):
             self.estimator.replace_leader(refined)
         else:
@@ -243,33 +253,17 @@ class TabularModel:
 
     def predict_then_learn(self, rows: Rows) -> Any:
         """Predict every row just before learning it; None if there is no row."""
-        predicted = None
-        if len(rows.y) and self.n_rows:
-            predicted = self.estimator.predict_then_learn_encoded(rows.X, rows.y, **rows.options)
-        elif len(rows.y):
-            predicted = self._begin("predict_then_learn", rows)
+        predicted = self._learner().predict_then_learn(rows.X, rows.y, **rows.options) if len(rows.y) else None
         self._count(rows)
         return predicted
 
     def predict_and_score(self, rows: Rows) -> Any:
         """Predict rows of which none is learned; None if there is no row."""
-        return self.estimator.predict_and_score_encoded(rows.X, rows.y) if len(rows.y) else None
-
-    def _begin(self, method: str, rows: Rows) -> Any:
-        """Show the estimator its first rows and classes."""
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "features differ in scale")  # the encoding has seen to that
-            warnings.filterwarnings("ignore", ".* set aside")  # counted here, and reported by the commands
-            return getattr(self.estimator, method)(rows.X, rows.y, **self._classes, **rows.options)
-
-    @property
-    def _classes(self) -> dict[str, Any]:
-        """The classes, where the estimator has to know them in advance."""
-        return {"classes": np.arange(len(self.labels))} if self.labels else {}
+        return learner_of(self.estimator).score(rows.X, rows.y) if len(rows.y) else None
 
     def close_block(self) -> None:
         """Let rows that were learned wait for no others: see `onepass.BayesianNetwork`."""
-        self.estimator.close_block()
+        learner_of(self.estimator).close_block()
 
     def decide_contest(self) -> None:
         """End a contest of estimators, if there is one: rows that come again are no test of what was learned."""
@@ -400,7 +394,7 @@ class TabularModel:
 
     def export_state(self) -> tuple[Parameters, Arrays]:
         """Give all that the model is, as parameters that JSON can hold and arrays: see `onepass.save`."""
-        state, arrays = self.estimator.export_state()
+        state, arrays = exported(self.estimator)
         parameters: Parameters = {
             "encoding": self.encoding.state(),
             "target": {"kind": self.target.kind, **self.target.state()},
@@ -422,7 +416,7 @@ class TabularModel:
         model.encoding = Encoding.from_state(parameters["encoding"])
         model.target = target_from_state(parameters["target"])
         kind = estimator_class(parameters["estimator"]["class"])
-        model.estimator = kind.from_state(parameters["estimator"]["state"], under("estimator", arrays))
+        model.estimator = restored(kind, parameters["estimator"]["state"], under("estimator", arrays))
         model.weight, model.by = (_name_or_none(parameters[name], name) for name in ("weight", "by"))
         if (model.by is None) == isinstance(model.estimator, FleetEstimator):
             raise ValueError("a model per key, and only such a one, names the column of the keys")

@@ -12,7 +12,8 @@ from onepass.estimators import (
     BayesianPerceptronRegressor,
     FleetEstimator,
 )
-from onepass.estimators.inputs import INTERCEPT_SCALE, OUTLIERS
+from onepass.estimators.base import OUTLIERS
+from onepass.estimators.blueprints import INTERCEPT_SCALE
 from onepass.layers.layout import Layout
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.contest import Contest
@@ -130,9 +131,7 @@ def _perceptron(n_features: int, target: Target, settings: Settings) -> Any:
         options.setdefault("activation", "exp")
     elif isinstance(target, NumberTarget) and isinstance(prior, Prior) and settings.noise is None:
         options["noise_start"] = prior.noise
-    estimator = (BayesianPerceptronClassifier if classes else BayesianPerceptronRegressor)(**options)
-    estimator.expect_scaled_targets()  # see onepass.tables.targets
-    return estimator
+    return (BayesianPerceptronClassifier if classes else BayesianPerceptronRegressor)(**options)
 
 
 def _shared_options(target: Target, settings: Settings) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from onepass.estimators import (
     BayesianMLPRegressor,
     BayesianPerceptronClassifier,
     BayesianPerceptronRegressor,
+    learner_of,
 )
 from onepass.estimators.batch import PredictedRows
 from onepass.files.checkpoint import to_bytes
@@ -114,9 +115,13 @@ class EstimatorRows(TableRows):
 
     def learn(self, rows: RowNumbers, y: FloatArray) -> PredictedRows:
         """Learn rows in their order."""
-        predicted: PredictedRows = self.model.predict_then_learn_encoded(rows.X, y)
+        predicted: PredictedRows = learner_of(self.model).predict_then_learn(rows.X, y)
         self._table.n_rows = self.n_seen
         return predicted
+
+    def close_block(self) -> None:
+        """Let rows that were learned wait for no others, so that it does not matter where snapshots are taken."""
+        learner_of(self.model).close_block()
 
     def explain(self, rows: RowNumbers) -> tuple[str, Explanation]:
         """What each number adds to the prediction of an average row.
@@ -160,7 +165,8 @@ class _Scaled:
     """
 
     def __init__(self, estimator: Any) -> None:
-        self._estimator, self._scaling = estimator, estimator._input_scaling
+        self._estimator, self._state = estimator, learner_of(estimator).state
+        self._scaling = self._state.inputs
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._estimator, name)
@@ -168,7 +174,7 @@ class _Scaled:
     def rows(self, X: FloatArray) -> FloatArray:
         """Rows as it is asked with them; what is missing has the mean of its column so far."""
         scaled: FloatArray = self._scaling(X)
-        moments = self._estimator._columns
+        moments = self._state.columns
         return scaled if moments is None else moments.filled(scaled)[0]
 
     def predict(self, X: FloatArray) -> Any:
@@ -180,10 +186,14 @@ class _Scaled:
     def sample_function(self, X: FloatArray, n_samples: int, random_state: int) -> Any:
         return self._estimator.sample_function(self._own(X), n_samples, random_state=random_state)
 
+    @property
+    def _learner(self) -> Self:
+        return self
+
     def linear_belief(self) -> tuple[FloatArray, FloatArray]:
         """Mean and covariance of intercept and weights, for the target in its own units."""
-        mean, cov = self._estimator.linear_belief()
-        targets = self._estimator._target_scaling
+        mean, cov = learner_of(self._estimator).linear_belief()
+        targets = self._state.targets
         mean = mean * targets.scale[0]
         mean[0] += targets.centre[0]
         return mean, cov * targets.scale[0] ** 2
@@ -208,7 +218,7 @@ def table_of_numbers(estimator: Any, names: Sequence[str], target: Target) -> Ta
 
 def _table_of(estimator: Any, names: Any) -> TabularModel:
     """An estimator as the model of a table."""
-    if getattr(estimator, "_categories", None) is not None:
+    if learner_of(estimator).encoder.categories is not None:
         raise ProblemError(
             422,
             "not a model to serve",
@@ -223,8 +233,9 @@ def _target_of(estimator: Any) -> Target:
     if classes is not None:
         numeric = np.issubdtype(np.asarray(classes).dtype, np.number)
         return ClassTarget("y", tuple(map(str, classes)), bool(numeric))
-    if estimator._n_targets > 1:
+    targets = learner_of(estimator).targets
+    if targets.n_targets > 1:
         raise ProblemError(
             422, "not a model to serve", "an estimator with several targets can't be served: serve one for each"
         )
-    return CountTarget("y") if estimator._learns_counts else NumberTarget("y", 0.0, 1.0)
+    return CountTarget("y") if targets.likelihood.is_count else NumberTarget("y", 0.0, 1.0)

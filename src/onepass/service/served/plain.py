@@ -62,7 +62,7 @@ class _EstimatorAdapter:
         low, high = self._model.interval(X, level)
         return low, high
 
-    def predict_then_learn_encoded(self, X: FloatArray, y: FloatArray, **keys: Any) -> PredictedRows:
+    def predict_then_learn(self, X: FloatArray, y: FloatArray, **keys: Any) -> PredictedRows:
         seen, scores = self._predict_score_learn(X, y, **keys)
         mean, var, noise_var = seen.mean, seen.var, seen.noise_var
         if self.target.kind == "class":
@@ -153,8 +153,12 @@ class PlainRows(EstimatorRows):
     def learn(self, rows: RowNumbers, y: FloatArray) -> PredictedRows:
         """Learn rows in their order."""
         given = {} if rows.keys is None else {"keys": rows.keys}
-        predicted: PredictedRows = self._adapter.predict_then_learn_encoded(rows.X, y, **given)
+        predicted: PredictedRows = self._adapter.predict_then_learn(rows.X, y, **given)
         return predicted
+
+    def close_block(self) -> None:
+        """Let rows that were learned wait for no others."""
+        self.model.close_block()
 
     def explain(self, rows: RowNumbers) -> tuple[str, Explanation]:
         """Nobody knows what an average row is."""

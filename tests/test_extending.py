@@ -80,6 +80,14 @@ ADDITIONS = {
         """,
         "Usage: onepass count [OPTIONS] MODEL",
     ),
+    "operation": (
+        "service/operations/pause_arms.py",
+        """
+        from onepass.service.web.table import OPERATIONS
+        print([one.address for one in OPERATIONS if one.name == "pause_arms"])
+        """,
+        "['/v1/models/{name}/pause']",
+    ),
 }
 
 

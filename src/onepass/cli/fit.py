@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from onepass.tables.inputs import Inputs
     from onepass.tables.ledger import LearnedFile
     from onepass.tables.model import TabularModel
+    from onepass.tables.readers.options import Part
 
 __all__ = ["default_model_path", "fit"]
 
@@ -307,7 +308,7 @@ def _fit_on_dask(
     return report(model, written.path, logs, console, Tally(0, 0))
 
 
-def _whole(file: str, part: str) -> "LearnedFile":
+def _whole(file: str, part: "Part") -> "LearnedFile":
     """A file that workers learn as a whole; its rows are not counted."""
     from onepass.tables.ledger import LearnedFile
     from onepass.tables.readers.content import content_of

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from onepass.tables.columns.errors import SchemaError
     from onepass.tables.columns.notation import Notation
     from onepass.tables.model import TabularModel
+    from onepass.tables.reasons import Reason
     from onepass.tables.schema import SchemaOptions
 
 __all__ = ["flag", "notation_option", "schema_error_words", "schema_options", "tell_choices"]
@@ -93,7 +94,7 @@ def _check_model(shape: dict[str, Any]) -> None:
         )
 
 
-def tell_choices(console: "Console", model: "TabularModel", reason: str) -> None:
+def tell_choices(console: "Console", model: "TabularModel", reason: "Reason") -> None:
     """Print what was chosen for a new model, its task for this reason, and what may be meant otherwise."""
     console.fact("task", _task_words(model, reason))
     for name, words in model.choices():
@@ -102,7 +103,7 @@ def tell_choices(console: "Console", model: "TabularModel", reason: str) -> None
         console.aside(f"column {name}: {doubt}; --as {name}=number takes it for numbers and rejects rows with others")
 
 
-def _task_words(model: "TabularModel", reason: str) -> str:
+def _task_words(model: "TabularModel", reason: "Reason") -> str:
     """The task of a new model, why it was chosen, and how to choose another."""
     from onepass.tables.targets import CountTarget
 
@@ -110,7 +111,7 @@ def _task_words(model: "TabularModel", reason: str) -> str:
     if isinstance(model.target, CountTarget):
         return f"counts ({name}: {reason})"
     if not model.labels:
-        counts = "--task counts would take them for counts, " if reason.startswith("whole numbers") else ""
+        counts = "--task counts would take them for counts, " if reason.code == "whole_numbers" else ""
         more = "".join(f"; {words}" for words in _target_options(model))
         return f"regression ({name}: {reason}; {counts}--task classification would take its values for classes{more})"
     count = "two classes" if len(model.labels) == 2 else f"{len(model.labels)} classes"

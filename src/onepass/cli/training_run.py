@@ -137,7 +137,7 @@ def without_known(
     for one in selected:
         if one.start is None:
             console.aside(f"{one.file} {one.reason} and is left out; --again learns it again")
-        elif one.reason:
+        elif one.reason is not None:
             console.aside(f"{one.file} {one.reason}")
     return replace(inputs, starts=tuple(one.start for one in selected))
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from onepass.files.state import Parameters, as_tally
 from onepass.tables.readers.content import Content
+from onepass.tables.readers.options import ALL, Part
 
 __all__ = ["LearnedFile", "LearnedRun", "Ledger", "now"]
 
@@ -29,17 +30,17 @@ class LearnedFile:
     head: str  # digest of its first MiB; of a remote file its version, empty if the server doesn't give one
     digest: str | None  # of all of it; None: a remote file, which is not fetched to be recognised
     rows: int | None  # of the file, good or bad; None: not counted
-    part: str = ""  # of the file, see `ReadOptions.part`; empty: all of it
+    part: Part = ALL
     goes_on: int | None = None
     """The first row of what may be added, if the last line was not whole and was rejected; None: all rows stay."""
 
     @classmethod
-    def of(cls, name: str, content: Content, rows: int | None, part: str) -> "LearnedFile":
+    def of(cls, name: str, content: Content, rows: int | None, part: Part) -> "LearnedFile":
         """A part of a content under its name."""
         return cls(name, content.size, content.head, content.digest, rows, part)
 
     @classmethod
-    def remote(cls, url: str, rows: int | None, part: str) -> "LearnedFile":
+    def remote(cls, url: str, rows: int | None, part: Part) -> "LearnedFile":
         """A part of the file that is at an address now."""
         from onepass.tables.readers.remote import remote_address, remote_fingerprint  # what few need takes long to load
 
@@ -48,15 +49,18 @@ class LearnedFile:
 
     def state(self) -> list[Any]:
         """All of it as data that JSON can hold; short, since there may be thousands."""
-        more = [self.part, self.goes_on] if self.goes_on is not None else [self.part] if self.part else []
+        part = list(self.part)
+        more = [part, self.goes_on] if self.goes_on is not None else [part] if self.part != ALL else []
         return [self.name, self.size, self.head, self.digest, self.rows, *more]
 
     @classmethod
     def from_state(cls, state: Any) -> "LearnedFile":
         """Make the file that `state` described."""
         name, size, head, digest, rows, *more = state
-        part, goes_on = more[:1], [as_tally(row, "goes_on") for row in more[1:]]
-        if not all(isinstance(one, str) for one in (name, head, *part)) or not isinstance(digest, str | None):
+        part = Part(*more[0]) if more else ALL
+        goes_on = as_tally(more[1], "goes_on") if more[1:] else None
+        texts = (name, head, *part)
+        if not all(isinstance(one, str) for one in texts) or not isinstance(digest, str | None):
             raise ValueError("a file of the ledger must have a name and digests")
         return cls(
             name,
@@ -64,8 +68,8 @@ class LearnedFile:
             head,
             digest,
             None if rows is None else as_tally(rows, "rows"),
-            *part,
-            *goes_on,
+            part,
+            goes_on,
         )
 
 

@@ -29,6 +29,7 @@ from onepass.tables.contest import Contest, estimator_class
 from onepass.tables.ledger import Ledger
 from onepass.tables.prediction import predict_rows
 from onepass.tables.readers.batches import RowBatch
+from onepass.tables.reasons import Reason
 from onepass.tables.row_cost import LONGEST_ROW, RowCost
 from onepass.tables.rows import Rows, record_text, rejects_of
 from onepass.tables.settings import Settings, make_estimator
@@ -88,10 +89,9 @@ class TabularModel:
         """Refuse a model whose rows take so long that it is of no use."""
         if self.cost.to_learn <= LONGEST_ROW:
             return
+        sizes: dict[str, Any] = {"outputs": self.layers[-1], "weights": self.n_weights, "most": LONGEST_ROW}
         raise SchemaError(
-            f"learning one row would take about {self.cost.to_learn:,.0f} s, with {self.layers[-1]:,} outputs, "
-            f"{self.n_weights:,} weights and covariance={self.covariance!r}; at most {LONGEST_ROW:g} s is allowed: use "
-            "a cheaper covariance, smaller hidden layers or none, or fewer classes",
+            Reason("row_too_slow", value=self.covariance, seconds=self.cost.to_learn, **sizes),
             suggestions={"covariance": "auto", "hidden": "", "classes": ""},
         )
 

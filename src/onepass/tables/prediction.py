@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.values import Bad
-from onepass.tables.columns.wording import no_such_column
 from onepass.tables.explanation import explain
 from onepass.tables.frames import arrow_table
 from onepass.tables.readers.batches import RowBatch
+from onepass.tables.reasons import Reason
 
 if TYPE_CHECKING:
     from onepass.tables.model import TabularModel
@@ -51,7 +51,8 @@ def predict_rows(model: "TabularModel", rows: Any, level: float) -> Any:
         raise ValueError("there is no row to predict")
     missing = [name for name in model.needed_columns(target=False) if name not in table.column_names]
     if missing:
-        raise SchemaError(no_such_column("the table", missing, table.column_names))
+        names = table.column_names
+        raise SchemaError(Reason("no_such_column", missing[0], file="the table", missing=missing, names=names))
     parts: list[Any] = []
     reasons: Bad = {}
     start = 0

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array, issparse, vstack
 from onepass._typing import FloatArray
 from onepass.tables.columns.values import Bad
 from onepass.tables.readers.batches import RowBatch
+from onepass.tables.reasons import Reason
 
 __all__ = ["Reject", "Rows", "record_text", "rejects_of"]
 
@@ -19,7 +20,7 @@ class Reject(NamedTuple):
     """A record that was not learned or predicted, and why."""
 
     line: int
-    reason: str
+    reason: Reason
     text: str = ""
 
 
@@ -91,7 +92,7 @@ def rejects_of(batch: RowBatch, bad: Bad) -> tuple[Reject, ...]:
     if bad:
         lines = batch.lines
         found += [Reject(lines[row], reason, record_text(batch, row)) for row, reason in bad.items()]
-    return tuple(sorted(found))
+    return tuple(sorted(found, key=lambda one: one.line))
 
 
 def record_text(batch: RowBatch, row: int) -> str:

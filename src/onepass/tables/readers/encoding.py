@@ -10,10 +10,9 @@ Bytes that the encoding does not have become a byte that no UTF-8 has, and cost 
 import codecs
 from collections.abc import Callable, Iterator
 
-__all__ = ["BOM", "NOT_IN_ENCODING", "decoded_as", "encoding_of", "has_carriage_returns_only", "with_line_feeds"]
+__all__ = ["BOM", "decoded_as", "encoding_of", "has_carriage_returns_only", "with_line_feeds"]
 
 BOM = codecs.BOM_UTF8
-NOT_IN_ENCODING = "has bytes that are not in the encoding of the file"
 _LOST = "\udcff"  # stands for bytes that can't be decoded; as "surrogateescape" writes it, it is the byte 0xff
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),

@@ -16,14 +16,15 @@ from onepass.cli.alarms import Alarms
 from onepass.cli.console import Console, counted
 from onepass.cli.errors import INTERRUPTED, REJECTED
 from onepass.cli.left_out import tell_left_out
-from onepass.cli.rejects import Rejects, TooManyRejectsError
+from onepass.cli.rejects import RejectOptions, Rejects, TooManyRejectsError
 
 if TYPE_CHECKING:
+    from onepass.cli.options import RunOptions
     from onepass.files.versions import VersionedFile
     from onepass.tables.inputs import Inputs, Step
     from onepass.tables.ledger import Ledger
     from onepass.tables.model import TabularModel
-    from onepass.tables.progress import ResumedRun
+    from onepass.tables.progress import Progress, ResumedRun
     from onepass.tables.readers.source import Source
     from onepass.tables.training import CheckpointPolicy, TrainingRun
 
@@ -37,7 +38,7 @@ __all__ = [
     "only_writer",
     "report",
     "resume_run",
-    "run",
+    "run_logs",
     "set_aside_words",
     "stoppable",
     "without_known",
@@ -56,6 +57,23 @@ class Logs(NamedTuple):
     def note(self) -> dict[str, Any]:
         """What has to be kept with a run's progress, so that nothing is written down twice."""
         return {**self.rejects.note(), **self.alarms.note()}
+
+    def run(
+        self, training: "TrainingRun", options: "RunOptions", console: Console, asked: dict[str, Any] | None = None
+    ) -> int:
+        """Learn everything, say how it went, and give the exit code."""
+        watched = replace(training, watch=self.alarms.watch)
+        return _run(watched, checkpoint_policy(options.every), self, console, asked or {})
+
+
+@contextmanager
+def run_logs(
+    rejecting: RejectOptions, alarms: Path | None, model: "TabularModel", progress: "Progress | None"
+) -> Iterator[Logs]:
+    """The files that a run writes down rejects and alarms in, which go on where an interrupted run ended."""
+    notes = None if progress is None else progress.notes
+    with Alarms(alarms, model, notes) as watched, Rejects(rejecting, notes) as log:
+        yield Logs(log, watched)
 
 
 class Tally(NamedTuple):
@@ -197,7 +215,7 @@ def checkpoint_policy(every: tuple[str, float]) -> "CheckpointPolicy":
     return CheckpointPolicy(rows=int(amount), seconds=None) if unit == "rows" else CheckpointPolicy(seconds=amount)
 
 
-def run(
+def _run(
     training: "TrainingRun", policy: "CheckpointPolicy", logs: Logs, console: Console, asked: dict[str, Any]
 ) -> int:
     """Learn everything, say how it went, and give the exit code."""

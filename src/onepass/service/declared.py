@@ -20,7 +20,6 @@ from onepass.service.description import (
     BanditFromArms,
     CategoryColumn,
     ClassTarget,
-    ModelOptions,
     TableFromColumns,
     TableFromRows,
     TableOptions,
@@ -42,7 +41,7 @@ from onepass.tables.readers.json_lines import JsonFile
 from onepass.tables.readers.options import AS_FOUND
 from onepass.tables.readers.origins import GivenBytes
 from onepass.tables.schema import SchemaOptions, infer_model
-from onepass.tables.settings import Settings, resolve_model_kind
+from onepass.tables.settings import resolve_model_kind
 
 __all__ = ["declared_content", "model_content"]
 
@@ -134,21 +133,10 @@ def _given(options: Struct) -> dict[str, Any]:
     return found
 
 
-def _settings(options: dict[str, Any]) -> dict[str, Any]:
-    """Take what is chosen about a model out of options; words of the command line for what is the default mean that."""
-    settings = {name: options.pop(name) for name in ModelOptions.__struct_fields__ if name in options}
-    for name, word in (("noise", "learn"), ("covariance", "auto")):
-        if settings.get(name) == word:
-            settings[name] = None
-    return settings
-
-
 def _from_rows(asked: TableFromRows) -> TabularModel:
-    options = _given(asked.options)
-    settings = _settings(options)
     lines = "".join(f"{json.dumps(row)}\n" for row in asked.rows).encode()
     sources = [JsonFile(ByteStream.opened(GivenBytes("the table", lines)), AS_FOUND)]
-    wanted = SchemaOptions(asked.target, settings=Settings(**settings), **options)
+    wanted = SchemaOptions.of(asked.target, **_given(asked.options))
     model, _ = infer_model(sources, wanted, rereadable=True)
     if not asked.learn:
         return model.start()
@@ -161,7 +149,7 @@ def _from_rows(asked: TableFromRows) -> TabularModel:
 
 
 def _from_columns(asked: TableFromColumns) -> TabularModel:
-    options, columns = _settings(_given(asked.options)), asked.columns
+    options, columns = _given(asked.options), asked.columns
     _check_names(columns, asked.target, options)
     for i, column in enumerate(columns):
         if isinstance(column, CategoryColumn):
@@ -175,8 +163,8 @@ def _from_columns(asked: TableFromColumns) -> TabularModel:
     encoding = Encoding(tuple(encoded), {})
     if encoding.texts:
         options.setdefault("covariance", "diagonal")
-    settings = Settings(**{"prior_scale": 1.0, "model_kind": "perceptron", **options})
-    chosen, reason = resolve_model_kind(settings, len(encoding.features), target, None)
+    wanted = SchemaOptions.of(target.name, **{"prior_scale": 1.0, "model_kind": "perceptron", **options})
+    chosen, reason = resolve_model_kind(wanted.settings, len(encoding.features), target, None)
     model = TabularModel(encoding, target, chosen)
     model.kind_reason = reason
     return model.start()

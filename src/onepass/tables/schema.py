@@ -6,7 +6,8 @@ learned: those that are declared, or those that a look through the target column
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from typing import Any
 
 import pyarrow as pa
@@ -50,6 +51,32 @@ class SchemaOptions:
     sample: int = SAMPLE
     notation: Notation = AS_WRITTEN
     settings: Settings = field(default_factory=Settings)
+
+    @classmethod
+    def of(cls, target: str, **options: Any) -> "SchemaOptions":
+        """Options by their names, whichever record they belong to; "learn" and "auto" are words for defaults of None.
+
+        Examples
+        --------
+        >>> found = SchemaOptions.of("price", hidden=(50,), ignore=("id",), decimal=",", noise="learn")
+        >>> found.settings.hidden, found.ignore, found.notation.decimal, found.settings.noise
+        ((50,), ('id',), ',', None)
+        """
+        known = {name for kind in (cls, Settings, Notation) for name in _names(kind)}
+        if unknown := [name for name in options if name not in known]:
+            close = get_close_matches(unknown[0], known, 1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise TypeError(f"{unknown[0]!r} is not an option of a model{hint}")
+        words = {"noise": "learn", "covariance": "auto"}
+        given: dict[str, Any] = {one: None if words.get(one) == value else value for one, value in options.items()}
+        settings, notation, own = (
+            {name: value for name, value in given.items() if name in _names(kind)} for kind in (Settings, Notation, cls)
+        )
+        return cls(target, **own, notation=Notation(**notation), settings=Settings(**settings))
+
+
+def _names(kind: type[Any]) -> set[str]:
+    return {one.name for one in fields(kind)} - {"target", "notation", "settings", "likely_decimal"}
 
 
 def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable: bool) -> tuple[TabularModel, Reason]:

@@ -6,7 +6,7 @@ brought up to date.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from onepass.tables.readers.source import Source
 from onepass.tables.rows import Rows
 from onepass.tables.schema import left_out_words
 
-__all__ = ["CheckpointPolicy", "Interrupted", "TrainingRun", "train"]
+__all__ = ["CheckpointPolicy", "Interrupted", "TrainingRun", "learn_steps", "refine_if_few", "train"]
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,6 @@ def train(
     """
     model, inputs = run.model, run.inputs
     checkpointer = _Checkpointer(run, policy or CheckpointPolicy(), notes)
-    n_read, first_reject = 0, ""
 
     def look_up() -> None:
         """Whoever wants to stop, and the clock, don't wait for the next row, which may take long to come."""
@@ -105,31 +104,56 @@ def train(
 
     log = None if inputs.is_stream else ContentLog(inputs, run.sources, checkpointer.learned)
     start = None if run.progress is None else run.progress.position
-    for step in steps(model, inputs, run.sources, start, log=log, meanwhile=look_up):
+    for step in learn_steps(model, inputs, run.sources, start, log=log, watch=run.watch, meanwhile=look_up):
+        listen(step)
+        checkpointer.after(step)
+        look_up()
+    accept()
+    if run.refine and model.can_refine:
+        checkpointer.save()  # refining starts from the rows alone, so an interrupted run can do it again
+        refine_if_few(model, inputs, run.sources, log)
+    checkpointer.finish()
+
+
+def learn_steps(
+    model: TabularModel,
+    inputs: Inputs,
+    sources: Sequence[Source],
+    start: Position | None = None,
+    *,
+    log: ContentLog | None = None,
+    watch: Watch | None = None,
+    meanwhile: Callable[[], object] = lambda: None,
+) -> Iterator[Step]:
+    """Learn all rows after a position; gives each block once it is learned. The arguments are those of `steps`.
+
+    ``watch`` learns the rows in the model's place when they come for the first time.
+    """
+    n_read, first_reject = 0, ""
+    for step in steps(model, inputs, sources, start, log=log, meanwhile=meanwhile):
         if step.position.turn:
             model.decide_contest()
-        if run.watch is not None and step.position.turn == 0:
-            run.watch.learn(step.rows, step.file)
+        if watch is not None and step.position.turn == 0:
+            watch.learn(step.rows, step.file)
         else:
             model.learn(step.rows)
         n_read += step.rows.lines
         if step.rows.rejects and not first_reject:
             first_reject = f"{step.file}, line {step.rows.rejects[0].line}: {step.rows.rejects[0].reason}"
-        listen(step)
-        checkpointer.after(step)
-        look_up()
+        yield step
     if not model.n_rows:
         raise StreamError(
             f"no row could be learned: all of them were rejected, the first in {first_reject}"
             if n_read
-            else f"there is no row to learn{left_out_words(run.sources)}"
+            else f"there is no row to learn{left_out_words(sources)}"
         )
-    accept()
-    if run.refine and model.can_refine:
-        checkpointer.save()  # refining starts from the rows alone, so an interrupted run can do it again
-        again = steps(model, replace(inputs, passes=1, shuffle=None), run.sources, log=log)
+
+
+def refine_if_few(model: TabularModel, inputs: Inputs, sources: Sequence[Source], log: ContentLog | None) -> None:
+    """Learn all rows again as a batch, if they are few: see `TabularModel.refine`."""
+    if model.can_refine:
+        again = steps(model, replace(inputs, passes=1, shuffle=None), sources, log=log)
         model.refine(Rows.joined([step.rows for step in again]))
-    checkpointer.finish()
 
 
 class _Checkpointer:

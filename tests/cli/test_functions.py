@@ -62,7 +62,7 @@ def test_what_is_wrong_is_told(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="either target"):
         onepass.evaluation.evaluate(file)
     with pytest.raises(AttributeError):
-        _ = onepass.tables.predicted  # type: ignore[attr-defined]
+        _ = onepass.tables.predicted
     model = onepass.tables.fit(file, target="price", kinds={"km": "number"}, model_kind="perceptron")
     assert (model.n_rows, model.n_rejected) == (30, 1)
     with pytest.warns(UserWarning, match="1 rows can't be predicted, the first in .*a.csv, line 32: "):

@@ -23,7 +23,7 @@ class Alarms(WithTable):
 
     Parameters
     ----------
-    path : where to write them; None if nobody asks for them
+    path : where to write them; None if they are not asked for
     model : TabularModel
     notes : dict, optional
         What `note` gave an interrupted run; anything written after that is cut off.
@@ -46,7 +46,7 @@ class Alarms(WithTable):
 
     @property
     def watch(self) -> "Watch | None":
-        """What learns the rows and tells of them, if somebody asks."""
+        """What learns the rows and reports alarms, if they are asked for."""
         return None if self._path is None else self._watch
 
     def _add(self, file: str, alarms: "Sequence[Alarm]") -> None:
@@ -61,7 +61,7 @@ class Alarms(WithTable):
         return {**self._tally, "changing": self._watch.changing, **self._table.note()}
 
     def facts(self) -> dict[str, int]:
-        """How many there were, by their kind; nothing if nobody asked."""
+        """How many there were, by their kind; nothing if they were not asked for."""
         return {} if self._path is None else self._tally
 
     @property

@@ -1,4 +1,4 @@
-"""Rows held out for testing: drawn at random, learned by nobody, predicted when all others have been learned."""
+"""Rows held out for testing: drawn at random, not learned, and predicted when all others have been learned."""
 
 from typing import Any
 

@@ -272,7 +272,7 @@ class TabularModel:
         self.estimator.close_block()
 
     def decide_contest(self) -> None:
-        """End a contest of estimators, if there is one: rows that come again are no test of what was learned."""
+        """End a contest of estimators, if there is one: rows that come again don't test what was learned."""
         if isinstance(self.estimator, Contest):
             self.estimator.decide()
 

@@ -53,7 +53,7 @@ class PredictedBatch(NamedTuple):
     batch: RowBatch
     predictions: Any  # a record batch with a row for each of the batch; None: there are none
     n_empty: int  # rows that could not be predicted
-    rejects: tuple[Reject, ...]  # these, and records that are no rows
+    rejects: tuple[Reject, ...]  # these, and records that can't be read as rows
     share: float  # of all input that has been read
 
 

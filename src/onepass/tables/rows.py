@@ -33,11 +33,11 @@ class Rows:
     rejects: tuple[Reject, ...]
     lines: int  # records that they were made of, bad ones among them
     line_numbers: Callable[[], Sequence[int]] = tuple
-    """Gives the line of each row in its file; computed only when somebody asks."""
+    """Gives the line of each row in its file; computed only when needed."""
     weights: FloatArray | None = None  # (n,), all above 0; None: each counts once
     keys: tuple[str, ...] | None = None  # of each row, in a model per key
     record: Callable[[int], str] = lambda row: ""
-    """Gives what was read of a row, as a line that can be corrected and learned; made only when somebody asks."""
+    """Gives what was read of a row, as a line that can be corrected and learned; made only when needed."""
 
     @property
     def options(self) -> dict[str, Any]:

@@ -24,7 +24,7 @@ __all__ = ["MOST_PER_KEY", "SAMPLE_PRIOR", "Settings", "make_estimator", "resolv
 
 _MOST_FULL = 10_000  # features up to which all correlations between weights may be asked for
 SAMPLE_PRIOR = "sample"  # the scales of the prior are to be inferred from the first rows
-HIDDEN = (50,)  # units of a network that nobody gave any
+HIDDEN = (50,)  # hidden units when none were given
 # Multiply-adds up to which a network is tried, some 1.2 ms per row (any full covariance) and 20 s for all rows.
 _MOST_PER_ROW, _MOST_IN_ALL = 6_100_000, 100_000_000_000
 _PER_SECOND = 5e9
@@ -53,7 +53,7 @@ class Settings:
 
     @property
     def is_network(self) -> bool:
-        """Whether a network is asked for: where nobody has, the first rows may still choose one."""
+        """Whether a network is asked for; if not, the first rows may still choose one."""
         return bool(self.hidden) or self.model_kind == "network"
 
 
@@ -66,7 +66,7 @@ def resolve_model_kind(
     ----------
     settings : Settings
     n_features, target : of the model
-    n_rows : how many rows there are to learn, roughly; None if nobody knows
+    n_rows : how many rows there are to learn, roughly; None if that is unknown
     """
     if settings.model_kind != "auto" or settings.hidden or settings.activation or settings.covariance or settings.by:
         return settings, ""

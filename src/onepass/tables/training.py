@@ -94,7 +94,7 @@ def train(
     checkpointer = _Checkpointer(run, policy or CheckpointPolicy(), notes)
 
     def look_up() -> None:
-        """Whoever wants to stop, and the clock, don't wait for the next row, which may take long to come."""
+        """Stop, or save, without waiting for the next row, which may take long to come."""
         if stopping():
             if not inputs.is_stream:
                 checkpointer.save()

@@ -113,7 +113,7 @@ class DateFormat:
         return "%m" in self.pattern and self.pattern.find("%d") < self.pattern.find("%m")
 
     def days(self, texts: Any) -> FloatArray:
-        """Days since 1970, in UTC, of texts without surrounding space; NaN for those that are no date."""
+        """Days since 1970, in UTC, of texts without surrounding space; NaN for those that are not dates."""
         found = pc.extract_regex(texts, pattern=self.regex)
         good = found.is_valid().to_numpy(zero_copy_only=False)
         texts_of = {name: pc.struct_field(found, name) for name in self._parts}

@@ -210,7 +210,7 @@ class _Plan:
     width: int
     numbers: tuple[tuple[Number, int], ...]
     rest: tuple[tuple[Any, int], ...]  # all other columns
-    others: list[int]  # features that are no numbers
+    others: list[int]  # features of other columns
 
 
 def _scratch(n_columns: int, n: int) -> FloatArray:

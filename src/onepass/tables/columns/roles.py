@@ -1,4 +1,4 @@
-"""Columns that are no inputs: the weight of a row, and the key whose model it belongs to."""
+"""Columns that are not inputs: the weight of a row, and the key whose model it belongs to."""
 
 from typing import Any
 

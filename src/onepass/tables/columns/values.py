@@ -41,7 +41,7 @@ Bad = dict[int, Reason]  # row -> why it is rejected
 
 
 def as_numbers(array: Any, name: str, bad: Bad, written: NumberFormat = PLAIN) -> FloatArray:
-    """Values as numbers, NaN where one is missing; those that are no number, or infinite, are noted in ``bad``."""
+    """Values as numbers, NaN where one is missing; those that are not numbers, or infinite, are noted in ``bad``."""
     values = parse_numbers(array, name, bad, written)
     note_infinite(values, name, bad)
     return values

@@ -43,7 +43,7 @@ class LineNumbers(Protocol):
     """The positions of a batch's rows in their file."""
 
     def __call__(self) -> Sequence[int]:
-        """Return the line number of every row; computed only when somebody asks."""
+        """Return the line number of every row; computed only when needed."""
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ class ByteStream:
         return stream
 
     stored_head: bytes = b""
-    """The first bytes as they are stored, decompressed only: what formats that are no text are recognised by."""
+    """The first bytes as they are stored, decompressed only: by which binary formats are recognised."""
 
     @property
     def file(self) -> str:

@@ -1,7 +1,7 @@
 """The encoding of a text: found out from its bytes, and turned into UTF-8 as it is read.
 
 A byte order mark says UTF-8 or UTF-16. Without one, bytes that are valid UTF-8 are UTF-8. The first part of a file with
-bytes beyond ASCII decides: if they are no UTF-8, the file is taken for Windows-1252, which agrees with Latin-1 in all
+bytes beyond ASCII decides: if they are not UTF-8, the file is taken for Windows-1252, which agrees with Latin-1 in all
 that is printable there. Up to that part both readings are the same, so nothing has to be read twice.
 
 Bytes that the encoding does not have become a byte that no UTF-8 has, and cost the line they are in.

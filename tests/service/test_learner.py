@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from onepass.decisions import ContextualBandit
+from onepass.events import Event
 from onepass.files.checkpoint import to_bytes
-from onepass.files.events import Event
 from onepass.service.errors import ProblemError
 from onepass.service.journal import replay
 from onepass.service.learner import Learner, Prepared

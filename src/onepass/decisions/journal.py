@@ -18,8 +18,8 @@ from onepass.decisions.bandit import ContextualBandit
 from onepass.decisions.changes import Change
 from onepass.decisions.choice import Pending
 from onepass.decisions.request import request_digest
+from onepass.events import Event, EventLog, EventStoreError
 from onepass.files.checkpoint import from_bytes, to_bytes
-from onepass.files.events import Event, EventLog, EventStoreError
 
 __all__ = ["change_of", "data_of", "find_decision", "open_bandit", "repeated_decision", "request_difference"]
 
@@ -49,7 +49,7 @@ def open_bandit(store: EventLog, name: str, make: Callable[[], ContextualBandit]
     --------
     >>> import os, tempfile
     >>> from onepass.decisions import ContextualBandit, open_bandit
-    >>> from onepass.files.events import EventStore
+    >>> from onepass.events import EventStore
     >>> path = os.path.join(tempfile.mkdtemp(), "decisions.sqlite")
     >>> with EventStore(path) as store:
     ...     bandit = open_bandit(store, "headline", lambda: ContextualBandit(["a", "b"], n_features=1))

@@ -1,7 +1,7 @@
 """One writer at a time for a file: a lock of the operating system on a file next to it.
 
 The system gives the lock back when its holder ends, however it ends, so a crash leaves nothing locked. The file
-``NAME.lock`` says who holds it, for the message that others get; it is deleted when the lock is released. Where the file system
+``NAME.lock`` says who holds it, for the message that others get; it is deleted with the lock. Where the file system
 knows no locks (some network folders) there is none, and a writer has to check whether the file has changed.
 """
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from errno import ENOSPC, EROFS
 from typing import Any
 
-from onepass.files.events import Event, EventStoreError
+from onepass.events import Event, EventStoreError
 from onepass.service.counting import SECONDS, Durations
 from onepass.service.errors import ProblemError, StoringProblemError, reason_in_words
 from onepass.service.journal import Journal

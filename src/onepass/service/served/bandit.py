@@ -6,7 +6,7 @@ from typing import Any
 from onepass.decisions.bandit import ContextualBandit
 from onepass.decisions.changes import Change
 from onepass.decisions.journal import change_of, data_of
-from onepass.files.events import Event
+from onepass.events import Event
 from onepass.likelihoods import named
 from onepass.service.errors import ProblemError
 from onepass.service.served.base import Served

@@ -2,7 +2,7 @@
 
 from errno import EAGAIN, EBADMSG, ECONNREFUSED, ECONNRESET, ENODATA, ENOTSUP
 
-from onepass.files.events.statements import VERSION
+from onepass.events.statements import VERSION
 
 __all__ = ["DAMAGED", "NOTHING_WRITTEN", "ConflictError", "EventStoreError", "check_version", "damaged"]
 
@@ -27,7 +27,7 @@ class EventStoreError(OSError):
         Examples
         --------
         >>> from errno import ECONNRESET, ENOSPC
-        >>> from onepass.files.events import EventStoreError
+        >>> from onepass.events import EventStoreError
         >>> EventStoreError(ECONNRESET, "the connection was lost").is_temporary
         True
         >>> EventStoreError(ENOSPC, "the disk is full").is_temporary
@@ -42,7 +42,7 @@ class EventStoreError(OSError):
         Examples
         --------
         >>> from errno import EBADMSG, EIO
-        >>> from onepass.files.events import EventStoreError
+        >>> from onepass.events import EventStoreError
         >>> EventStoreError(EBADMSG, "event 3 of stream 'price' is not what was written").is_of_content
         True
         >>> EventStoreError(EIO, "the disk reports an error").is_of_content

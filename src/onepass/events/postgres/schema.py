@@ -2,7 +2,7 @@
 
 from hashlib import blake2b
 
-from onepass.files.events.statements import VERSION, tables
+from onepass.events.statements import VERSION, tables
 
 __all__ = ["TABLES", "lock_number"]
 

@@ -3,7 +3,7 @@
 import sqlite3
 from errno import EACCES, EAGAIN, EBADMSG, EFBIG, EIO, ENOSPC, EROFS
 
-from onepass.files.events.errors import DAMAGED, NOTHING_WRITTEN, EventStoreError
+from onepass.events.errors import DAMAGED, NOTHING_WRITTEN, EventStoreError
 
 __all__ = ["in_plain_words"]
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from onepass.files.events import statements
-from onepass.files.events.database import Database
-from onepass.files.events.errors import damaged
+from onepass.events import statements
+from onepass.events.database import Database
+from onepass.events.errors import damaged
 
 __all__ = ["LAST_POSSIBLE", "event_rows", "open_rows"]
 

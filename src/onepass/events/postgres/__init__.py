@@ -9,6 +9,6 @@ try:
 except ImportError as error:  # installed, but without the library of PostgreSQL that it calls
     raise MissingExtraError(f"{error}; pip install 'onepass-learn[postgres]' installs it") from None
 
-from onepass.files.events.postgres.store import PostgresEventStore
+from onepass.events.postgres.store import PostgresEventStore
 
 __all__ = ["PostgresEventStore"]

@@ -3,11 +3,11 @@
 import warnings
 from collections.abc import Iterator
 
-from onepass.files.events import statements
-from onepass.files.events.database import Database
-from onepass.files.events.errors import damaged
-from onepass.files.events.reading import LAST_POSSIBLE
-from onepass.files.events.records import Snapshot, checksum
+from onepass.events import statements
+from onepass.events.database import Database
+from onepass.events.errors import damaged
+from onepass.events.reading import LAST_POSSIBLE
+from onepass.events.records import Snapshot, checksum
 
 __all__ = ["delete", "delete_unusable", "save", "snapshots", "sound_snapshot"]
 

@@ -8,12 +8,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from onepass._validation import as_flag, as_nonnegative, as_seed
-from onepass.files.events import snapshots, statements
-from onepass.files.events.checking import problems
-from onepass.files.events.database import Database
-from onepass.files.events.errors import ConflictError, EventStoreError, damaged
-from onepass.files.events.reading import LAST_POSSIBLE, event_rows, open_rows
-from onepass.files.events.records import (
+from onepass.events import snapshots, statements
+from onepass.events.checking import problems
+from onepass.events.database import Database
+from onepass.events.errors import ConflictError, EventStoreError, damaged
+from onepass.events.reading import LAST_POSSIBLE, event_rows, open_rows
+from onepass.events.records import (
     Event,
     Remains,
     Snapshot,
@@ -108,7 +108,7 @@ class EventLog:
         Examples
         --------
         >>> import numpy as np, os, tempfile
-        >>> from onepass.files.events import open_event_log
+        >>> from onepass.events import open_event_log
         >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
         >>> store.append("shop", "choice", "a", {"arm": "red"}, np.array([0.1, 2.0]).tobytes()).number
         1
@@ -116,7 +116,7 @@ class EventLog:
         array([0.1, 2. ])
         >>> store.append("shop", "choice", "a", {"arm": "blue"})
         Traceback (most recent call last):
-        onepass.files.events.errors.ConflictError: key 'a' of kind 'choice' in stream 'shop' is already there ...
+        onepass.events.errors.ConflictError: key 'a' of kind 'choice' in stream 'shop' is already there ...
         >>> store.close()
         """
         name, (text, content), data = _event_name(stream, kind, key), encoded(payload), as_blob(blob, "blob")
@@ -147,7 +147,7 @@ class EventLog:
         Examples
         --------
         >>> import os, tempfile
-        >>> from onepass.files.events import open_event_log
+        >>> from onepass.events import open_event_log
         >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
         >>> with store.transaction():
         ...     for i in range(100):
@@ -184,7 +184,7 @@ class EventLog:
         Examples
         --------
         >>> import os, tempfile
-        >>> from onepass.files.events import open_event_log
+        >>> from onepass.events import open_event_log
         >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
         >>> for key in "abcd":
         ...     _ = store.append("price", "label", key)
@@ -235,7 +235,7 @@ class EventLog:
         Examples
         --------
         >>> import os, tempfile
-        >>> from onepass.files.events import open_event_log
+        >>> from onepass.events import open_event_log
         >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
         >>> for kind, key in (("prediction", "a"), ("prediction", "b"), ("label", "b"), ("label", "c")):
         ...     _ = store.append("price", kind, key, time=0.0)
@@ -265,7 +265,7 @@ class EventLog:
         Examples
         --------
         >>> import os, tempfile
-        >>> from onepass.files.events import open_event_log
+        >>> from onepass.events import open_event_log
         >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
         >>> store.wait("price", after=0, timeout=0.01)
         False
@@ -300,7 +300,7 @@ class EventLog:
         Examples
         --------
         >>> import os, tempfile
-        >>> from onepass.files.events import open_event_log
+        >>> from onepass.events import open_event_log
         >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
         >>> with store.only_writer("price"):
         ...     _ = store.append("price", "label", "order 17", {"y": 0.1})
@@ -333,7 +333,7 @@ class EventLog:
         Examples
         --------
         >>> import os, tempfile
-        >>> from onepass.files.events import open_event_log
+        >>> from onepass.events import open_event_log
         >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
         >>> for i in range(3):
         ...     _ = store.append("sum", "number", str(i), {"x": 2.0})
@@ -357,7 +357,7 @@ class EventLog:
         Examples
         --------
         >>> import os, tempfile
-        >>> from onepass.files.events import open_event_log
+        >>> from onepass.events import open_event_log
         >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
         >>> for i in range(5):
         ...     _ = store.append("sum", "number", str(i), {"x": 2.0})
@@ -388,7 +388,7 @@ class EventLog:
         Examples
         --------
         >>> import os, tempfile
-        >>> from onepass.files.events import open_event_log
+        >>> from onepass.events import open_event_log
         >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
         >>> _ = store.append("price", "prediction", "order 17", {"mean": 2.5}, b"features")
         >>> store.erase("price", "prediction", "order 17")
@@ -419,7 +419,7 @@ class EventLog:
         Examples
         --------
         >>> import os, tempfile
-        >>> from onepass.files.events import open_event_log
+        >>> from onepass.events import open_event_log
         >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
         >>> _ = store.append("price", "prediction", "order 17", {"name": "Ada"})
         >>> store.forget("price", "order 17")
@@ -474,7 +474,7 @@ class EventLog:
         Examples
         --------
         >>> import os, tempfile
-        >>> from onepass.files.events import open_event_log
+        >>> from onepass.events import open_event_log
         >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
         >>> for key in "ab":
         ...     _ = store.append("price", "label", key, {"y": 0.1})
@@ -500,7 +500,7 @@ class EventLog:
         Examples
         --------
         >>> import os, tempfile
-        >>> from onepass.files.events import open_event_log
+        >>> from onepass.events import open_event_log
         >>> store = open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite"))
         >>> for key in "abc":
         ...     _ = store.append("price", "label", key, {"y": 0.1})
@@ -530,7 +530,7 @@ class EventLog:
         Examples
         --------
         >>> import os, tempfile
-        >>> from onepass.files.events import open_event_log
+        >>> from onepass.events import open_event_log
         >>> with open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite")) as store:
         ...     store.check()
         []

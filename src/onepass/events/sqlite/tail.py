@@ -12,7 +12,7 @@ from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
-from onepass.files.events.errors import EventStoreError
+from onepass.events.errors import EventStoreError
 
 __all__ = ["Tail", "acknowledged", "tail_path", "why_lost"]
 

@@ -20,11 +20,11 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
-from onepass.files.events.database import NO_VALUES, Database
-from onepass.files.events.errors import EventStoreError, check_version
-from onepass.files.events.postgres import schema
-from onepass.files.events.postgres.listening import Connection, Listener
-from onepass.files.events.postgres.words import in_plain_words, lost, unreachable
+from onepass.events.database import NO_VALUES, Database
+from onepass.events.errors import EventStoreError, check_version
+from onepass.events.postgres import schema
+from onepass.events.postgres.listening import Connection, Listener
+from onepass.events.postgres.words import in_plain_words, lost, unreachable
 from onepass.files.lock import LockedError
 
 __all__ = ["PostgresDatabase"]

@@ -1,6 +1,6 @@
 """The tables of an event store in SQLite, and the statements that only SQLite needs."""
 
-from onepass.files.events.statements import LAST, tables
+from onepass.events.statements import LAST, tables
 
 __all__ = [
     "APPLICATION_ID",

@@ -5,9 +5,9 @@ import time as clocks
 from collections.abc import Callable
 
 from onepass._validation import as_positive, one_of
-from onepass.files.events.database import DURABILITIES
-from onepass.files.events.log import EventLog
-from onepass.files.events.sqlite.database import SQLiteDatabase
+from onepass.events.database import DURABILITIES
+from onepass.events.log import EventLog
+from onepass.events.sqlite.database import SQLiteDatabase
 
 __all__ = ["EventStore"]
 
@@ -39,7 +39,7 @@ class EventStore(EventLog):
     Examples
     --------
     >>> import os, tempfile
-    >>> from onepass.files.events import EventStore
+    >>> from onepass.events import EventStore
     >>> path = os.path.join(tempfile.mkdtemp(), "events.sqlite")
     >>> with EventStore(path, clock=lambda: 0.0) as store:
     ...     event = store.append("price", "label", "order 17", {"y": 0.1})

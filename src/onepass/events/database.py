@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager, contextmanager
 from errno import EBADF, EINVAL
 from typing import Any, ClassVar
 
-from onepass.files.events import statements
-from onepass.files.events.errors import EventStoreError, damaged
+from onepass.events import statements
+from onepass.events.errors import EventStoreError, damaged
 
 __all__ = ["DURABILITIES", "NO_VALUES", "Database"]
 

@@ -4,7 +4,7 @@ from errno import EACCES, EAGAIN, EBADMSG, ECONNREFUSED, ECONNRESET, EFBIG, EIO,
 
 import psycopg
 
-from onepass.files.events.errors import DAMAGED, NOTHING_WRITTEN, EventStoreError
+from onepass.events.errors import DAMAGED, NOTHING_WRITTEN, EventStoreError
 
 __all__ = ["in_plain_words", "lost", "unreachable"]
 

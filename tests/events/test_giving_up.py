@@ -2,7 +2,7 @@
 
 import pytest
 
-from onepass.files.events import EventLog, EventStoreError, Remains
+from onepass.events import EventLog, EventStoreError, Remains
 from tests.helpers.events import Place
 
 

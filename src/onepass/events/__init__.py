@@ -16,11 +16,11 @@ numbers take 8 bytes each by ``array.tobytes()``, where JSON takes about 19. Nei
 event and every snapshot has a checksum, verified whenever it is read.
 """
 
-from onepass.files.events.errors import ConflictError, EventStoreError
-from onepass.files.events.log import EventLog
-from onepass.files.events.opening import is_address, open_event_log
-from onepass.files.events.records import Event, Remains, Snapshot
-from onepass.files.events.sqlite import EventStore
+from onepass.events.errors import ConflictError, EventStoreError
+from onepass.events.log import EventLog
+from onepass.events.opening import is_address, open_event_log
+from onepass.events.records import Event, Remains, Snapshot
+from onepass.events.sqlite import EventStore
 
 __all__ = [
     "ConflictError",

@@ -4,9 +4,9 @@ import time as clocks
 from collections.abc import Callable
 
 from onepass._validation import as_positive, one_of
-from onepass.files.events.database import DURABILITIES
-from onepass.files.events.log import EventLog
-from onepass.files.events.postgres.database import PostgresDatabase
+from onepass.events.database import DURABILITIES
+from onepass.events.log import EventLog
+from onepass.events.postgres.database import PostgresDatabase
 
 __all__ = ["PostgresEventStore"]
 

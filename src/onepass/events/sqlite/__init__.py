@@ -1,5 +1,5 @@
 """Events in one SQLite file."""
 
-from onepass.files.events.sqlite.store import EventStore
+from onepass.events.sqlite.store import EventStore
 
 __all__ = ["EventStore"]

@@ -14,10 +14,10 @@ from errno import ECONNREFUSED, ECONNRESET
 import psycopg
 import pytest
 
-from onepass.files.events import Event, EventLog, EventStoreError, open_event_log
-from onepass.files.events.postgres import PostgresEventStore, listening
-from onepass.files.events.postgres.database import PostgresDatabase
-from onepass.files.events.postgres.words import in_plain_words
+from onepass.events import Event, EventLog, EventStoreError, open_event_log
+from onepass.events.postgres import PostgresEventStore, listening
+from onepass.events.postgres.database import PostgresDatabase
+from onepass.events.postgres.words import in_plain_words
 from onepass.files.lock import LockedError
 from tests.helpers.events import PostgresPlace, fill, numbers, undone
 from tests.helpers.postgres_server import OwnPostgresServer, PostgresServer
@@ -443,7 +443,7 @@ def test_without_psycopg_one_sentence_says_what_to_install() -> None:
     program = """
 import sys
 sys.modules["psycopg"] = None
-from onepass.files.events import open_event_log
+from onepass.events import open_event_log
 try:
     open_event_log("postgresql://host/name")
 except ImportError as error:

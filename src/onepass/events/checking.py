@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from onepass.files.events import statements
-from onepass.files.events.database import Database
-from onepass.files.events.errors import EventStoreError
-from onepass.files.events.reading import event_rows
-from onepass.files.events.records import decoded
-from onepass.files.events.snapshots import snapshots
+from onepass.events import statements
+from onepass.events.database import Database
+from onepass.events.errors import EventStoreError
+from onepass.events.reading import event_rows
+from onepass.events.records import decoded
+from onepass.events.snapshots import snapshots
 
 __all__ = ["problems"]
 

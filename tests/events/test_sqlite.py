@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onepass.files.events import Event, EventStore, EventStoreError
-from onepass.files.events.sqlite.database import SQLiteDatabase
+from onepass.events import Event, EventStore, EventStoreError
+from onepass.events.sqlite.database import SQLiteDatabase
 from tests.helpers.events import appending, fill, in_threads, numbers, undone
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from onepass.files.events import EventLog, open_event_log
+from onepass.events import EventLog, open_event_log
 from tests.helpers.events import Place, PostgresPlace, SQLitePlace
 
 

@@ -4,9 +4,9 @@ from typing import Any, cast
 
 import pytest
 
-from onepass.files.events import EventStoreError
-from onepass.files.events.database import Database
-from onepass.files.events.reading import event_rows, open_rows
+from onepass.events import EventStoreError
+from onepass.events.database import Database
+from onepass.events.reading import event_rows, open_rows
 
 
 class OutOfOrder:

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from onepass.files.events.database import NO_VALUES, Database
-from onepass.files.events.errors import DAMAGED, EventStoreError, check_version, damaged
-from onepass.files.events.records import checksum
-from onepass.files.events.sqlite import schema
-from onepass.files.events.sqlite.tail import Tail, acknowledged, tail_path, why_lost
-from onepass.files.events.sqlite.words import in_plain_words
-from onepass.files.events.statements import VERSION
+from onepass.events.database import NO_VALUES, Database
+from onepass.events.errors import DAMAGED, EventStoreError, check_version, damaged
+from onepass.events.records import checksum
+from onepass.events.sqlite import schema
+from onepass.events.sqlite.tail import Tail, acknowledged, tail_path, why_lost
+from onepass.events.sqlite.words import in_plain_words
+from onepass.events.statements import VERSION
 from onepass.files.lock import locked
 
 __all__ = ["SQLiteDatabase"]

@@ -5,8 +5,8 @@ import time as clocks
 from collections.abc import Callable
 from typing import TypeGuard
 
-from onepass.files.events.log import EventLog
-from onepass.files.events.sqlite import EventStore
+from onepass.events.log import EventLog
+from onepass.events.sqlite import EventStore
 
 __all__ = ["is_address", "open_event_log"]
 
@@ -16,7 +16,7 @@ def is_address(target: object) -> TypeGuard[str]:
 
     Examples
     --------
-    >>> from onepass.files.events import is_address
+    >>> from onepass.events import is_address
     >>> is_address("postgresql://host/name"), is_address("events.sqlite")
     (True, False)
     """
@@ -45,13 +45,13 @@ def open_event_log(
     Examples
     --------
     >>> import os, tempfile
-    >>> from onepass.files.events import open_event_log
+    >>> from onepass.events import open_event_log
     >>> with open_event_log(os.path.join(tempfile.mkdtemp(), "events.sqlite")) as log:
     ...     log.append("price", "label", "order 17", {"y": 0.1}).number
     1
     """
     if is_address(target):
-        from onepass.files.events.postgres import PostgresEventStore  # a package that not everybody has
+        from onepass.events.postgres import PostgresEventStore  # a package that not everybody has
 
         return PostgresEventStore(target, durability=durability, timeout=timeout, clock=clock)
     return EventStore(target, durability=durability, timeout=timeout, clock=clock)

@@ -15,7 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from onepass.files.events import ConflictError, Event, EventLog, EventStoreError, Snapshot, open_event_log
+from onepass.events import ConflictError, Event, EventLog, EventStoreError, Snapshot, open_event_log
 from onepass.files.lock import LockedError
 from tests.helpers.events import Place, SQLitePlace, appending, fill, in_threads, numbers, undone
 

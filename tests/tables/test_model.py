@@ -125,7 +125,7 @@ def test_a_model_of_a_table_survives_its_file_and_equal_models_are_equal_files(t
         ("estimator", {"class": ["BayesianMLPRegressor"], "state": {}}),
         ("n_rows", -1),
         ("n_rejected", None),
-        ("ledger", {"runs": 5, "forgotten": 0}),
+        ("history", {"runs": 5, "forgotten": 0}),
         ("progress", "much"),
     ],
 )

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from onepass.cli.training_run import Logs
     from onepass.files.versions import VersionedFile
     from onepass.tables.fitting import FitOptions
+    from onepass.tables.history import LearnedFile
     from onepass.tables.inputs import Inputs
-    from onepass.tables.ledger import LearnedFile
     from onepass.tables.model import TabularModel
     from onepass.tables.readers.options import Part
     from onepass.tables.training import TrainingRun
@@ -160,7 +160,7 @@ def _begun(
 ) -> "TrainingRun":
     """The run that was interrupted, if it is to be resumed; or a new one, of which every choice is printed."""
     from onepass.cli.training_run import resume_run, without_known
-    from onepass.tables.ledger import Ledger
+    from onepass.tables.history import TrainingHistory
     from onepass.tables.training import TrainingRun
 
     sources = inputs.sources()
@@ -170,7 +170,7 @@ def _begun(
     if resumed is not None:
         inputs = resumed.goes_on_with(inputs)
         return TrainingRun(resumed.model, written, inputs, sources, None, resumed.progress, refine=refine)
-    inputs = without_known(inputs, sources, Ledger(), learning.again, console)
+    inputs = without_known(inputs, sources, TrainingHistory(), learning.again, console)
     model, reason, inputs = wanted.new_model(inputs, sources)
     if cluster.is_dask:
         model.end_contest()
@@ -229,7 +229,7 @@ def _is_model_of(path: Path, inputs: "Inputs", target: str) -> bool:
 
     identity = inputs.identity(inputs.sources())
     files = [Content(file["size"], file["digest"], "") for file in identity["files"]]
-    return model.target.name == target and model.ledger.is_one_run_of(files, inputs.passes)
+    return model.target.name == target and model.history.is_one_run_of(files, inputs.passes)
 
 
 def _refuse_on_dask(inputs: "Inputs", resume: bool, shape: dict[str, Any], alarms: Path | None, shuffle: str) -> None:
@@ -270,7 +270,7 @@ def _fit_on_dask(
     from onepass.cli.left_out import tell_left_out
     from onepass.cli.training_run import Tally, report
     from onepass.files.checkpoint import to_bytes
-    from onepass.tables.ledger import LearnedRun, now
+    from onepass.tables.history import LearnedRun, now
 
     names = tuple(file for number, file in enumerate(inputs.files) if inputs.first_row(number) is not None)
     inputs = replace(inputs, files=names, starts=())
@@ -290,7 +290,7 @@ def _fit_on_dask(
             logs.rejects.add(one.file, one.rejects, one.total - len(one.rejects))
     logs.rejects.judge(model.n_rows + logs.rejects.count, 1.0)
     logs.rejects.judge_all()
-    model.ledger = model.ledger.with_run(LearnedRun(now(), model.n_rows, model.n_rejected, 1, files))
+    model.history = model.history.with_run(LearnedRun(now(), model.n_rows, model.n_rejected, 1, files))
     written.write(to_bytes(model))
     tell_left_out(console, inputs.reading.where, found)
     return report(model, written.path, logs, console, Tally(0, 0))
@@ -298,7 +298,7 @@ def _fit_on_dask(
 
 def _whole(file: str, part: "Part") -> "LearnedFile":
     """A file that workers learn as a whole; its rows are not counted."""
-    from onepass.tables.ledger import LearnedFile
+    from onepass.tables.history import LearnedFile
     from onepass.tables.readers.content import content_of
     from onepass.tables.readers.paths import is_url
 

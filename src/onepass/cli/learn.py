@@ -119,7 +119,7 @@ def _begun(
     if resumed is not None:
         model, inputs = resumed.model, resumed.goes_on_with(inputs)
     else:
-        inputs = without_known(inputs, sources, model.ledger, learning.again, console)
+        inputs = without_known(inputs, sources, model.history, learning.again, console)
     if not inputs.starts or any(start is not None for start in inputs.starts):
         for source in sources:
             check_columns(model, source, target=True)

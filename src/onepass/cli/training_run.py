@@ -21,8 +21,8 @@ from onepass.cli.rejects import RejectOptions, Rejects, TooManyRejectsError
 if TYPE_CHECKING:
     from onepass.cli.options import RunOptions
     from onepass.files.versions import VersionedFile
+    from onepass.tables.history import TrainingHistory
     from onepass.tables.inputs import Inputs, Step
-    from onepass.tables.ledger import Ledger
     from onepass.tables.model import TabularModel
     from onepass.tables.progress import Progress, ResumedRun
     from onepass.tables.readers.source import Source
@@ -62,8 +62,8 @@ class Logs(NamedTuple):
         self, training: "TrainingRun", options: "RunOptions", console: Console, asked: dict[str, Any] | None = None
     ) -> int:
         """Learn everything, say how it went, and give the exit code."""
-        watched = replace(training, watch=self.alarms.watch)
-        return _run(watched, checkpoint_policy(options.every), self, console, asked or {})
+        detecting = replace(training, detector=self.alarms.detector)
+        return _run(detecting, checkpoint_policy(options.every), self, console, asked or {})
 
 
 @contextmanager
@@ -139,7 +139,7 @@ def given_files(files: tuple[str, ...], again: bool, console: Console) -> tuple[
 
 
 def without_known(
-    inputs: "Inputs", sources: "list[Source]", ledger: "Ledger", again: bool, console: Console
+    inputs: "Inputs", sources: "list[Source]", history: "TrainingHistory", again: bool, console: Console
 ) -> "Inputs":
     """The files without those that were learned before; what is left out is reported."""
     from onepass.tables.selection import KnownContentError, select
@@ -147,7 +147,7 @@ def without_known(
     if again or inputs.is_stream:
         return inputs
     try:
-        selected = select(inputs.files, sources, ledger, inputs.reading)
+        selected = select(inputs.files, sources, history, inputs.reading)
     except KnownContentError as error:
         raise click.ClickException(
             f"{error}; --again learns all of it once more, and 'onepass undo' reverts the last run first."

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from onepass.tables.history import LearnedFile, LearnedRun, now
 from onepass.tables.inputs import ContentLog, Inputs
-from onepass.tables.ledger import LearnedFile, LearnedRun, now
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
 from onepass.tables.readers.paths import expand
@@ -106,5 +106,5 @@ def fit(
     if wanted.refines(inputs):
         refine_if_few(model, inputs, sources, log)
     run = LearnedRun(now(), model.n_rows, model.n_rejected, inputs.passes, tuple(learned[n] for n in sorted(learned)))
-    model.ledger = model.ledger.with_run(run)
+    model.history = model.history.with_run(run)
     return model

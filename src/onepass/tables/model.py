@@ -26,7 +26,7 @@ from onepass.tables.columns.encoding import Encoded, Encoding
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.roles import read_keys, read_weights
 from onepass.tables.contest import Contest, estimator_class
-from onepass.tables.ledger import Ledger
+from onepass.tables.history import TrainingHistory
 from onepass.tables.prediction import predict_rows
 from onepass.tables.readers.batches import RowBatch
 from onepass.tables.reasons import Reason
@@ -65,7 +65,7 @@ class TabularModel:
         self._check_cost()
         self.n_rows: int = 0
         self.n_rejected: int = 0
-        self.ledger: Ledger = Ledger()
+        self.history: TrainingHistory = TrainingHistory()
         """The runs in which it has learned, and their files."""
         self.kind_reason: str = ""
         """Why no network was tried, where that was left open."""
@@ -77,7 +77,7 @@ class TabularModel:
         model.encoding, model.target, model.estimator = encoding, target, estimator
         model.weight = model.by = None
         model.n_rows, model.n_rejected = int(estimator.n_seen_), 0
-        model.ledger, model.kind_reason = Ledger(), ""
+        model.history, model.kind_reason = TrainingHistory(), ""
         return model
 
     def __repr__(self) -> str:
@@ -411,7 +411,7 @@ class TabularModel:
             "weight": self.weight,
             "by": self.by,
             "progress": None,  # a run keeps its own here: see onepass.tables.progress
-            "ledger": self.ledger.state(),
+            "history": self.history.state(),
         }
         return parameters, nested("estimator", arrays)
 
@@ -435,7 +435,7 @@ class TabularModel:
         model.kind_reason = str(parameters["kind_reason"])
         if (progress := parameters["progress"]) is not None:
             _check_files(progress["input"], "progress")
-        model.ledger = Ledger.from_state(parameters["ledger"])
+        model.history = TrainingHistory.from_state(parameters["history"])
         return model
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from onepass.tables.ledger import LearnedFile, Ledger
+from onepass.tables.history import LearnedFile, TrainingHistory
 from onepass.tables.readers.content import ContentReader, head_digest, head_digests
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.options import ALL, AS_FOUND, Part, ReadOptions
@@ -61,7 +61,7 @@ def distinct(files: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def select(
-    files: Sequence[str], sources: Sequence[Source], ledger: Ledger, reading: ReadOptions = AS_FOUND
+    files: Sequence[str], sources: Sequence[Source], history: TrainingHistory, reading: ReadOptions = AS_FOUND
 ) -> list[Selected]:
     """What is done with each of the files, which have been opened with these options and may be read in part.
 
@@ -78,53 +78,55 @@ def select(
     for file, source in zip(files, sources, strict=True):
         part = reading.part(source.table)
         if source.extent is None:
-            chosen.append(_of_address(file, source, part, ledger) if is_url(file) else Selected(file, 0))
+            chosen.append(_of_address(file, source, part, history) if is_url(file) else Selected(file, 0))
             continue
         size = source.extent.size
-        found = _learned_before(file, source, part, [one for one in ledger.files if part.is_in(one.part)])
+        found = _learned_before(file, source, part, [one for one in history.files if part.is_in(one.part)])
         if found is not None:
-            chosen.append(_continued(file, source, part, found, ledger))
+            chosen.append(_continued(file, source, part, found, history))
             continue
         copy = next((other for other in here.get(size, ()) if _equal(file, other, size)), None)
         if copy is not None:
             chosen.append(Selected(file, None, Reason("same_content", value=copy)))
             continue
         here.setdefault(size, []).append(file)
-        chosen.append(Selected(file, 0, _learned_otherwise(file, source, part, ledger)))
+        chosen.append(Selected(file, 0, _learned_otherwise(file, source, part, history)))
     return chosen
 
 
-def _of_address(url: str, source: Source, part: Part, ledger: Ledger) -> Selected:
+def _of_address(url: str, source: Source, part: Part, history: TrainingHistory) -> Selected:
     """What is done with a remote file, which is known by its address and its version."""
-    at_address = [file for file in ledger.files if file.name == source.name and part.is_in(file.part)]
+    at_address = [file for file in history.files if file.name == source.name and part.is_in(file.part)]
     if not at_address:
-        other = next((file for file in ledger.files if file.name == source.name and part.may_meet(file.part)), None)
-        return Selected(source.name, 0, None if other is None else _known("rows_twice", other, source.name, ledger))
+        other = next((file for file in history.files if file.name == source.name and part.may_meet(file.part)), None)
+        return Selected(source.name, 0, None if other is None else _known("rows_twice", other, source.name, history))
     now = LearnedFile.remote(url, None, ALL)
     same = [file for file in at_address if (file.size, file.head) == (now.size, now.head)]
     code = "changed" if not same else "learned" if now.head else "version_unknown"
-    reason = _known(code, (same or at_address)[0], source.name, ledger)
+    reason = _known(code, (same or at_address)[0], source.name, history)
     return Selected(source.name, None if code == "learned" else 0, reason)
 
 
-def _known(code: str, known: LearnedFile, name: str, ledger: Ledger, **facts: Any) -> Reason:
+def _known(code: str, known: LearnedFile, name: str, history: TrainingHistory, **facts: Any) -> Reason:
     """A reason with when a file was learned, which part, and under which name if it was another."""
     alias = "" if known.name == name else known.name
-    return Reason(code, when=ledger.run_of(known).when, alias=alias, part=known.part, **facts)
+    return Reason(code, when=history.run_of(known).when, alias=alias, part=known.part, **facts)
 
 
-def _learned_otherwise(file: str, source: Source, part: Part, ledger: Ledger) -> Reason | None:
+def _learned_otherwise(file: str, source: Source, part: Part, history: TrainingHistory) -> Reason | None:
     """What to report of a file that is learned as a whole, though it is not quite new."""
-    others = [one for one in ledger.files if part.may_meet(one.part)]
+    others = [one for one in history.files if part.may_meet(one.part)]
     other = _learned_before(file, source, part, others)
     name = os.path.basename(file)
     if other is not None:
-        return _known("rows_twice", other, name, ledger)
+        return _known("rows_twice", other, name, history)
     assert source.extent is not None
     # A log of lines is often named as another one; a table that is written anew has its old rows again.
-    named = () if source.extent.is_lines else (one for one in ledger.files if one.name == name and part.is_in(one.part))
+    named = (
+        () if source.extent.is_lines else (one for one in history.files if one.name == name and part.is_in(one.part))
+    )
     known = next(iter(named), None)
-    return None if known is None else _known("other_content", known, name, ledger)
+    return None if known is None else _known("other_content", known, name, history)
 
 
 def _learned_before(file: str, source: Source, part: Part, known: Iterable[LearnedFile]) -> LearnedFile | None:
@@ -150,12 +152,12 @@ def _candidates(file: str, size: int, known: Sequence[LearnedFile]) -> Iterator[
     return (one for one in shorter if heads[one.size] == one.head)
 
 
-def _continued(file: str, source: Source, part: Part, known: LearnedFile, ledger: Ledger) -> Selected:
+def _continued(file: str, source: Source, part: Part, known: LearnedFile, history: TrainingHistory) -> Selected:
     extent = source.extent
     assert extent is not None
     name = os.path.basename(file)
     if known.size == extent.size:
-        return Selected(file, None, _known("learned", known, name, ledger))
+        return Selected(file, None, _known("learned", known, name, history))
     with open(file, "rb", buffering=0) as opened:
         opened.seek(known.size - 1)
         last, following = opened.read(1), opened.read(1)
@@ -165,12 +167,12 @@ def _continued(file: str, source: Source, part: Part, known: LearnedFile, ledger
     elif known.part != part:
         code = "grown_other_part"
     elif is_whole:
-        return Selected(file, known.rows, _known("grown", known, name, ledger, row=known.rows + 1))
+        return Selected(file, known.rows, _known("grown", known, name, history, row=known.rows + 1))
     elif known.goes_on is not None:
-        return Selected(file, known.goes_on, _known("grown_open_line", known, name, ledger))
+        return Selected(file, known.goes_on, _known("grown_open_line", known, name, history))
     else:
         code = "grown_half_line"
-    raise KnownContentError(file, _known(code, known, name, ledger, size=known.size))
+    raise KnownContentError(file, _known(code, known, name, history, size=known.size))
 
 
 def _equal(file: str, other: str, size: int) -> bool:

@@ -13,9 +13,9 @@ from pathlib import Path
 from onepass.files.checkpoint import to_bytes
 from onepass.files.state import Parameters
 from onepass.files.versions import ChangedError, VersionedFile
-from onepass.tables.alarms import Watch
+from onepass.tables.alarms import AlarmDetector
+from onepass.tables.history import LearnedFile, LearnedRun, now
 from onepass.tables.inputs import ContentLog, Inputs, Position, Step, steps
-from onepass.tables.ledger import LearnedFile, LearnedRun, now
 from onepass.tables.model import TabularModel
 from onepass.tables.progress import Progress, RunStart, partial_path, save_progress
 from onepass.tables.readers.errors import StreamError
@@ -47,7 +47,7 @@ class TrainingRun:
     """Version of the file that the model was read from; None: it is a new one."""
     progress: Progress | None = None
     """Of the run that is resumed."""
-    watch: Watch | None = None
+    detector: AlarmDetector | None = None
     """What learns the rows in the model's place when they come for the first time, to tell of some."""
     refine: bool = False
     """Whether to learn all rows again as a batch, if they are few: see `TabularModel.refine`."""
@@ -104,7 +104,7 @@ def train(
 
     log = None if inputs.is_stream else ContentLog(inputs, run.sources, checkpointer.learned)
     start = None if run.progress is None else run.progress.position
-    for step in learn_steps(model, inputs, run.sources, start, log=log, watch=run.watch, meanwhile=look_up):
+    for step in learn_steps(model, inputs, run.sources, start, log=log, detector=run.detector, meanwhile=look_up):
         listen(step)
         checkpointer.after(step)
         look_up()
@@ -122,19 +122,19 @@ def learn_steps(
     start: Position | None = None,
     *,
     log: ContentLog | None = None,
-    watch: Watch | None = None,
+    detector: AlarmDetector | None = None,
     meanwhile: Callable[[], object] = lambda: None,
 ) -> Iterator[Step]:
     """Learn all rows after a position; gives each block once it is learned. The arguments are those of `steps`.
 
-    ``watch`` learns the rows in the model's place when they come for the first time.
+    ``detector`` learns the rows in the model's place when they come for the first time.
     """
     n_read, first_reject = 0, ""
     for step in steps(model, inputs, sources, start, log=log, meanwhile=meanwhile):
         if step.position.turn:
             model.decide_contest()
-        if watch is not None and step.position.turn == 0:
-            watch.learn(step.rows, step.file)
+        if detector is not None and step.position.turn == 0:
+            detector.learn(step.rows, step.file)
         else:
             model.learn(step.rows)
         n_read += step.rows.lines
@@ -162,7 +162,7 @@ class _Checkpointer:
     def __init__(self, run: TrainingRun, policy: CheckpointPolicy, notes: Callable[[], Parameters]) -> None:
         self._run, self._policy, self._notes = run, policy, notes
         self._identity = None if run.inputs.is_stream else run.inputs.identity(run.sources)
-        self._ledger, self._begun = run.model.ledger, run.start()
+        self._history, self._begun = run.model.history, run.start()
         progress = run.progress
         self.learned: dict[int, LearnedFile] = {} if progress is None else dict(progress.learned)
         self._position = Position() if progress is None else progress.position
@@ -199,7 +199,7 @@ class _Checkpointer:
         self._rows, self._time = 0, time.monotonic()
 
     def finish(self) -> None:
-        """Write the model with its ledger; the progress is needed no more."""
+        """Write the model with its history; the progress is needed no more."""
         try:
             self._write_model()
         except ChangedError:
@@ -211,5 +211,5 @@ class _Checkpointer:
         model, begun, passes = self._run.model, self._begun, self._run.inputs.passes
         rows, rejected = model.n_rows - begun.rows, model.n_rejected - begun.rejected
         files = tuple(self.learned[number] for number in sorted(self.learned))
-        model.ledger = self._ledger.with_run(LearnedRun(now(), rows, rejected, passes, files))
+        model.history = self._history.with_run(LearnedRun(now(), rows, rejected, passes, files))
         self._run.target.write(to_bytes(model))

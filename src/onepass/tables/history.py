@@ -3,7 +3,7 @@
 A file is known by the digest of all of it, whatever it is called now. One that has grown since begins with a content
 that is known, and is learned from there on. A remote file is known by its address, its size and the version that
 its server gives (an ETag, or the time of its last change), so that it need not be fetched to be recognised. The
-ledger is part of the model and stays small: the oldest of more than 20,000 files are forgotten.
+history is part of the model and stays small: the oldest of more than 20,000 files are forgotten.
 """
 
 import os
@@ -16,7 +16,7 @@ from onepass.files.state import Parameters, as_tally
 from onepass.tables.readers.content import Content
 from onepass.tables.readers.options import ALL, Part
 
-__all__ = ["LearnedFile", "LearnedRun", "Ledger", "now"]
+__all__ = ["LearnedFile", "LearnedRun", "TrainingHistory", "now"]
 
 _MOST_FILES = 20_000
 
@@ -61,7 +61,7 @@ class LearnedFile:
         goes_on = as_tally(more[1], "goes_on") if more[1:] else None
         texts = (name, head, *part)
         if not all(isinstance(one, str) for one in texts) or not isinstance(digest, str | None):
-            raise ValueError("a file of the ledger must have a name and digests")
+            raise ValueError("a file of the history must have a name and digests")
         return cls(
             name,
             as_tally(size, "size"),
@@ -92,19 +92,19 @@ class LearnedRun:
     def from_state(cls, state: Any) -> "LearnedRun":
         """Make the run that `state` described."""
         if not isinstance(state["when"], str):
-            raise ValueError("a run of the ledger must have a time")
+            raise ValueError("a run of the history must have a time")
         rows, rejected, passes = (as_tally(state[name], name) for name in ("rows", "rejected", "passes"))
         return cls(state["when"], rows, rejected, passes, tuple(map(LearnedFile.from_state, state["files"])))
 
 
 @dataclass(frozen=True)
-class Ledger:
+class TrainingHistory:
     """All runs, in their order.
 
     Examples
     --------
-    >>> ledger = Ledger().with_run(LearnedRun("2026-01-31T20:00:00Z", 10, 0))
-    >>> Ledger.from_state(ledger.state()) == ledger
+    >>> history = TrainingHistory().with_run(LearnedRun("2026-01-31T20:00:00Z", 10, 0))
+    >>> TrainingHistory.from_state(history.state()) == history
     True
     """
 
@@ -112,7 +112,7 @@ class Ledger:
     forgotten: int = 0
     """Files of runs that are not kept any more."""
 
-    def with_run(self, run: LearnedRun) -> "Ledger":
+    def with_run(self, run: LearnedRun) -> "TrainingHistory":
         """One run more."""
         runs, forgotten = [*self.runs, run], self.forgotten
         n_files = sum(max(len(one.files), 1) for one in runs)
@@ -120,7 +120,7 @@ class Ledger:
             oldest = runs.pop(0)
             n_files -= max(len(oldest.files), 1)
             forgotten += len(oldest.files)
-        return Ledger(tuple(runs), forgotten)
+        return TrainingHistory(tuple(runs), forgotten)
 
     @property
     def files(self) -> Iterable[LearnedFile]:
@@ -145,12 +145,12 @@ class Ledger:
         return {"runs": [run.state() for run in self.runs], "forgotten": self.forgotten}
 
     @classmethod
-    def from_state(cls, state: Any) -> "Ledger":
-        """Make the ledger that `state` described."""
+    def from_state(cls, state: Any) -> "TrainingHistory":
+        """Make the history that `state` described."""
         return cls(tuple(map(LearnedRun.from_state, state["runs"])), as_tally(state["forgotten"], "forgotten"))
 
 
 def now() -> str:
-    """The time in UTC, for a ledger; ``SOURCE_DATE_EPOCH`` replaces it, so that equal runs write equal files."""
+    """The time in UTC, for a history; ``SOURCE_DATE_EPOCH`` replaces it, so that equal runs write equal files."""
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(int(fixed) if fixed.isdecimal() else None))

@@ -5,8 +5,8 @@ import pytest
 
 import onepass
 from onepass.files.checkpoint import save_with_parameters
-from onepass.tables import ledger as module
-from onepass.tables.ledger import LearnedFile, LearnedRun, Ledger
+from onepass.tables import history as module
+from onepass.tables.history import LearnedFile, LearnedRun, TrainingHistory
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.content import HEAD, ContentReader, content_of, head_digest, head_digests
 from tests.helpers.savable_models import table
@@ -26,20 +26,20 @@ def test_ten_thousand_files_fit_into_a_model_and_come_back(model: TabularModel, 
     onepass.save(model, tmp_path / "m")
     size = (tmp_path / "m").stat().st_size
     run = LearnedRun("2026-01-31T20:00:00Z", 10**7, 3, 1, tuple(map(entry, range(10_000))))
-    model.ledger = Ledger().with_run(run)
+    model.history = TrainingHistory().with_run(run)
     onepass.save(model, tmp_path / "m")
-    assert onepass.load(tmp_path / "m").ledger == model.ledger
+    assert onepass.load(tmp_path / "m").history == model.history
     assert (tmp_path / "m").stat().st_size - size < 2_500_000
 
 
 def test_the_oldest_of_very_many_files_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MOST_FILES", 5)
-    ledger = Ledger()
+    history = TrainingHistory()
     for number in range(4):
-        ledger = ledger.with_run(LearnedRun("", 1, 0, 1, (entry(2 * number), entry(2 * number + 1))))
-    assert [file.size for file in ledger.files] == [7, 6, 5, 4]
-    assert ledger.forgotten == 4
-    assert ledger.with_run(LearnedRun("", 1, 0, 1, tuple(map(entry, range(9))))).forgotten == 8  # the last run stays
+        history = history.with_run(LearnedRun("", 1, 0, 1, (entry(2 * number), entry(2 * number + 1))))
+    assert [file.size for file in history.files] == [7, 6, 5, 4]
+    assert history.forgotten == 4
+    assert history.with_run(LearnedRun("", 1, 0, 1, tuple(map(entry, range(9))))).forgotten == 8  # the last run stays
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_the_oldest_of_very_many_files_are_forgotten(monkeypatch: pytest.MonkeyP
         7,
     ],
 )
-def test_a_ledger_that_is_none_is_refused(model: TabularModel, tmp_path: Path, state: object) -> None:
-    save_with_parameters(model, tmp_path / "m", {"ledger": state})
+def test_a_history_that_is_none_is_refused(model: TabularModel, tmp_path: Path, state: object) -> None:
+    save_with_parameters(model, tmp_path / "m", {"history": state})
     with pytest.raises(onepass.CheckpointError):
         onepass.load(tmp_path / "m")
 

@@ -1,4 +1,4 @@
-"""How large the core is, and how complicated: lines, long functions, long signatures, names compared, repeated lines.
+"""How large the core and the shell are, and how complicated: lines, long functions, names compared, repeated lines.
 
     python scripts/measure_code.py [FOLDER]
 
@@ -14,6 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 CORE = ("engine", "activations", "likelihoods", "beliefs", "layers", "models", "merging", "estimators", "integrations")
+SHELL = (*("tables", "service", "cli", "decisions", "export", "files", "events", "evaluation", "reports", "client"),)
+CUTS = {"startswith", "endswith", "split", "partition", "rpartition", "removeprefix", "removesuffix", "splitlines"}
+SEARCHES = {"search", "match", "fullmatch", "findall", "sub"}
+WORDS = {"reason", "detail", "message", "words"}  # what holds a sentence of ours
 LONG, MANY = 60, 9  # lines of a function, and its parameters, above which both are counted
 RUN = 6  # lines that make a passage
 CHOICES = {
@@ -48,6 +52,29 @@ def compared_names(source: str, names: set[str]) -> int:
     return found
 
 
+def parsed_sentences(source: str) -> int:
+    """How often the words of an error, or of a reason, are searched or taken apart, to find out what they say."""
+    tree = ast.parse(source)
+    errors = {node.name for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler) and node.name}
+
+    def is_sentence(node: ast.AST) -> bool:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "str" and node.args:
+            return isinstance(node.args[0], ast.Name) and node.args[0].id in errors
+        if isinstance(node, ast.Call):  # such as model.words()
+            return isinstance(node.func, ast.Attribute) and node.func.attr in WORDS
+        return isinstance(node, ast.Attribute) and node.attr in WORDS
+
+    def is_parsed(node: ast.AST) -> bool:
+        if isinstance(node, ast.Compare):
+            return isinstance(node.ops[0], ast.In | ast.NotIn) and is_sentence(node.comparators[0])
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            return False
+        cut = node.func.attr in CUTS and is_sentence(node.func.value)
+        return cut or (node.func.attr in SEARCHES and any(map(is_sentence, node.args)))
+
+    return sum(map(is_parsed, ast.walk(tree)))
+
+
 def repeated_lines(sources: list[str]) -> int:
     """Lines of code in passages that occur more than once."""
     modules = [[line.strip() for line in source.splitlines() if _is_code(line)] for source in sources]
@@ -62,6 +89,18 @@ def _is_code(line: str) -> bool:
     return len(re.sub(r"\W", "", line)) > 3 and not line.lstrip().startswith(("#", "import ", "from "))
 
 
+def print_lines(name: str, folders: tuple[str, ...], everything: dict[Path, str], package: Path) -> None:
+    """Print the lines of some folders, together and each."""
+    sizes = dict.fromkeys(folders, 0)
+    for path, text in everything.items():
+        if (folder := path.relative_to(package).parts[0]) in sizes:
+            sizes[folder] += text.count("\n")
+    print(f"{f'lines, {name}':48} {sum(sizes.values()):8,}")
+    for folder, size in sizes.items():
+        if size:
+            print(f"{'  ' + folder:48} {size:8,}")
+
+
 def main() -> None:
     """Print one line per figure."""
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1]
@@ -69,10 +108,8 @@ def main() -> None:
     everything = {path: path.read_text(encoding="utf-8") for path in sorted(package.rglob("*.py"))}
     core = {path: text for path, text in everything.items() if path.relative_to(package).parts[0] in CORE}
     print(f"{'lines, all of the package':48} {sum(text.count(chr(10)) for text in everything.values()):8,}")
-    print(f"{'lines, core':48} {sum(text.count(chr(10)) for text in core.values()):8,}")
-    for folder in CORE:
-        own = [text for path, text in core.items() if path.relative_to(package).parts[0] == folder]
-        print(f"{'  ' + folder:48} {sum(text.count(chr(10)) for text in own):8,}")
+    print_lines("core", CORE, everything, package)
+    print_lines("shell", SHELL, everything, package)
     known = [(path.relative_to(package), one) for path, text in everything.items() for one in functions(text)]
     long = [(lines(one), path, one) for path, one in known if lines(one) > LONG]
     many = [(parameters(one), path, one) for path, one in known if parameters(one) > MANY]
@@ -84,6 +121,10 @@ def main() -> None:
         files = sum(count > 0 for count in hits.values())
         print(f"{f'comparisons with a name: {kind} (files)':48} {sum(hits.values()):8,} ({files})")
     print(f"{f'repeated lines (passages of {RUN} or more), core':48} {repeated_lines(list(core.values())):8,}")
+    shell = [text for path, text in everything.items() if path.relative_to(package).parts[0] in SHELL]
+    print(f"{'sentences taken apart, shell':48} {sum(map(parsed_sentences, shell)):8,}")
+    matches = sum(path.read_text(encoding="utf-8").count("match=") for path in (root / "tests").rglob("*.py"))
+    print(f"{'match= in tests':48} {matches:8,}")
     for what, found in (("lines", long), ("parameters", many)):
         for count, path, one in sorted(found, key=lambda entry: -entry[0]):
             print(f"{f'{path}:{one.lineno} {one.name}':64} {count:4} {what}")

@@ -1,6 +1,7 @@
-"""The map of the packages in CONTRIBUTING.md, against the import contract and against the packages there are."""
+"""The map of the packages on the page on architecture, against the import contract and the packages there are."""
 
 import re
+import runpy
 import tomllib
 from pathlib import Path
 
@@ -10,7 +11,11 @@ SOURCE = ROOT / "src" / "onepass"
 
 def rows_of_the_map() -> list[str]:
     """First cells of the table headed ``| package | knows |``, from the top layer down."""
-    _, _, table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("| package | knows |\n")
+    _, _, table = (
+        (ROOT / "docs" / "explanation" / "architecture.md")
+        .read_text(encoding="utf-8")
+        .partition("| package | knows |\n")
+    )
     lines = table.partition("\n\n")[0].splitlines()[1:]  # below the rule
     cells = [re.match(r"\| `([\w.]+)` \|", line) for line in lines]
     assert lines
@@ -55,3 +60,15 @@ def test_the_contracts_leave_no_package_out() -> None:
     ]
     packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
     assert {name.removeprefix("onepass.") for name in contract["source_modules"]} == packages - {"engine"}
+
+
+def test_the_picture_is_drawn_from_the_contract() -> None:
+    drawing = runpy.run_path(str(ROOT / "scripts" / "draw_layers.py"))
+    assert drawing["PICTURE"].read_text(encoding="utf-8") == drawing["drawn"]()
+    names = [name for layer in drawing["layers"]() for name in layer]
+    assert names == layers()
+    assert all(f">{name}</text>" in drawing["drawn"]() for name in names)
+
+
+def test_contributing_fits_on_a_screen() -> None:
+    assert len((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines()) <= 45

@@ -29,7 +29,7 @@ MODULES = (
     "onepass.decisions",
     "onepass.distributed",
     "onepass.export",
-    "onepass.files.events",
+    "onepass.events",
     "onepass.paper.kalman_network",
     "onepass.likelihoods",
     "onepass.layers",

@@ -14,6 +14,7 @@ from onepass._typing import FloatArray
 
 __all__ = [
     "NO_TARGET",
+    "ArgumentError",
     "as_count",
     "as_covariance",
     "as_flag",
@@ -33,6 +34,14 @@ __all__ = [
     "as_whole",
     "one_of",
 ]
+
+
+class ArgumentError(ValueError):
+    """An argument with a value that it can't have."""
+
+    def __init__(self, argument: str, words: str) -> None:
+        super().__init__(f"{argument} {words}")
+        self.argument = argument
 
 
 _MANY = 10_000  # numbers
@@ -205,7 +214,7 @@ def as_share(value: Any, name: str, *, open_above: bool = False) -> float:
         raise TypeError(f"{name} must be a number {allowed}, got {_describe(value)}")
     number = float(value)
     if not 0.0 < number <= 1.0 or (open_above and number == 1.0):
-        raise ValueError(f"{name} must be {allowed}, got {number:g}")
+        raise ArgumentError(name, f"must be {allowed}, got {number:g}")
     return number
 
 
@@ -216,7 +225,7 @@ def as_fraction(value: Any, name: str, hint: str = "") -> float:
         raise TypeError(f"{name} must be {allowed}, got {_describe(value)}")
     number = float(value)
     if not 0.0 <= number <= 1.0:
-        raise ValueError(f"{name} must be {allowed}, got {number:g}")
+        raise ArgumentError(name, f"must be {allowed}, got {number:g}")
     return number
 
 
@@ -227,7 +236,7 @@ def as_outliers(value: Any) -> float:
         raise TypeError(f"outliers must be {allowed}, got {_describe(value)}")
     number = float(value)
     if not 0.0 <= number < 0.5:
-        raise ValueError(f"outliers must be {allowed}, because most rows must be right, got {number:g}")
+        raise ArgumentError("outliers", f"must be {allowed}, because most rows must be right, got {number:g}")
     return number
 
 
@@ -236,7 +245,7 @@ def as_count(value: Any, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number of at least 1, got {_describe(value)}")
     if value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {value}")
+        raise ArgumentError(name, f"must be a whole number of at least 1, got {value}")
     return int(value)
 
 
@@ -253,7 +262,7 @@ def as_nonnegative(value: Any, name: str) -> float:
         raise TypeError(f"{name} must be a number that is not negative, got {_describe(value)}")
     number = float(value)
     if not 0.0 <= number < np.inf:
-        raise ValueError(f"{name} must be a finite number that is not negative, got {number}")
+        raise ArgumentError(name, f"must be a finite number that is not negative, got {number}")
     return number
 
 
@@ -261,9 +270,8 @@ def as_positive(value: Any, name: str, otherwise: str = "") -> float:
     """``value`` as a finite number above 0; ``otherwise`` says what else may be given."""
     known = isinstance(value, Real) and not isinstance(value, bool)
     if not known or not 0.0 < float(value) < np.inf:
-        error = ValueError if known or isinstance(value, str) else TypeError
-        shown = value if known else _describe(value)
-        raise error(f"{name} must be a number above 0 {otherwise}".rstrip() + f", got {shown}")
+        words = f"must be a number above 0 {otherwise}".rstrip() + f", got {value if known else _describe(value)}"
+        raise ArgumentError(name, words) if known or isinstance(value, str) else TypeError(f"{name} {words}")
     return float(value)
 
 
@@ -277,7 +285,7 @@ def as_whole(value: Any, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number that is not negative, got {_describe(value)}")
     if value < 0:
-        raise ValueError(f"{name} must be a whole number that is not negative, got {value}")
+        raise ArgumentError(name, f"must be a whole number that is not negative, got {value}")
     return int(value)
 
 
@@ -286,7 +294,7 @@ def one_of(value: Any, allowed: tuple[str, ...], name: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {_describe(value)}")
     if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+        raise ArgumentError(name, f"must be one of {', '.join(map(repr, allowed))}, got {value!r}")
     return value
 
 

@@ -26,7 +26,7 @@ Run = Callable[..., Done]
 
 @pytest.fixture(autouse=True)
 def _one_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The ledgers of all models have the same time, so that equal runs write equal bytes."""
+    """The histories of all models have the same time, so that equal runs write equal bytes."""
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
 
 

@@ -12,7 +12,7 @@ import pytest
 import onepass
 from onepass.cli.main import main
 from onepass.estimators.base import OUTLIERS
-from onepass.tables.alarms import Watch
+from onepass.tables.alarms import AlarmDetector
 from onepass.tables.description import _drift_believed
 from onepass.tables.model import TabularModel
 from onepass.tables.rows import Rows
@@ -207,11 +207,11 @@ def test_a_run_cut_anywhere_ends_with_the_same_alarms(
     assert whole.count(b"change") >= 1
     assert run(*options[:-4], *files("once"))[0] == 0
     assert (tmp_path / "once.csv").read_bytes() == whole  # a second pass tells nothing new
-    learn = Watch.learn
+    learn = AlarmDetector.learn
     for cut in (1, 2, 3):
         count = 0
 
-        def dying(self: Watch, rows: Rows, file: str, cut: int = cut) -> None:
+        def dying(self: AlarmDetector, rows: Rows, file: str, cut: int = cut) -> None:
             nonlocal count
             count += 1
             learn(self, rows, file)
@@ -219,7 +219,7 @@ def test_a_run_cut_anywhere_ends_with_the_same_alarms(
                 raise MemoryError("killed")
 
         with monkeypatch.context() as patched:
-            patched.setattr(Watch, "learn", dying)
+            patched.setattr(AlarmDetector, "learn", dying)
             with pytest.raises(MemoryError):
                 main([*options, *files(f"cut{cut}")])
         assert run(*options, *files(f"cut{cut}"), "--resume")[0] == 0
@@ -231,15 +231,15 @@ def test_the_file_of_another_run_is_not_cut(run: Any, tmp_path: Path, monkeypatc
     file = write_csv(tmp_path / "a.csv", sensor(9000, 3, (10, 20)))
     options = ["fit", str(file), "--target", "level", "--outliers", "0.05", "-q", "--checkpoint-every", "1"]
     options += ["--model", str(tmp_path / "m"), "--alarms", str(tmp_path / "alarms.csv")]
-    learn = Watch.learn
+    learn = AlarmDetector.learn
 
-    def dying(self: Watch, rows: Rows, file: str) -> None:
+    def dying(self: AlarmDetector, rows: Rows, file: str) -> None:
         if self._model.n_rows:
             raise MemoryError("killed")
         learn(self, rows, file)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Watch, "learn", dying)
+        patched.setattr(AlarmDetector, "learn", dying)
         with pytest.raises(MemoryError):
             main(options)
     (tmp_path / "alarms.csv").write_text("something else that is long enough to have been the file of that run\n" * 9)
@@ -425,7 +425,7 @@ def test_a_change_is_told_once(
     run("fit", data / "calm.csv", "--target", "level", "--model", tmp_path / "m", "-q")
     seen: Any = _Seen(onepass.load(tmp_path / "m"), changes)
     found: list[int] = []
-    watch = Watch(seen, lambda file, alarms: found.extend(one.line for one in alarms), changing=before)
+    watch = AlarmDetector(seen, lambda file, alarms: found.extend(one.line for one in alarms), changing=before)
     n = len(changes)
     watch.learn(Rows(np.zeros((n, 2)), np.zeros(n), (), n, lambda: range(n)), "a.csv")
     assert found == told

@@ -17,8 +17,8 @@ import onepass
 from onepass.cli.main import COMMANDS
 from onepass.decisions import ContextualBandit, open_bandit, stored
 from onepass.decisions.stored import find_decision
+from onepass.events import EventStore
 from onepass.files.checkpoint import to_bytes
-from onepass.files.events import EventStore
 from tests.cli.conftest import Done, Run
 from tests.helpers.commands import COMMAND, read_until
 
@@ -341,7 +341,7 @@ def test_wrong_use_is_answered_in_one_sentence(
 
 
 def test_a_file_that_is_locked(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onepass.files.events.EventStore", partial(EventStore, timeout=0.05))
+    monkeypatch.setattr("onepass.events.EventStore", partial(EventStore, timeout=0.05))
     connection = sqlite3.connect(file, isolation_level=None)
     connection.execute("BEGIN IMMEDIATE")
     done = run("decide", file, "--context", "1,2")

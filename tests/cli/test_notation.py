@@ -78,7 +78,7 @@ def test_a_class_that_is_taken_for_missing_is_told_with_the_way_out(run: Run, tm
     done = run("fit", file, "--target", "kind", "--model", model)
     assert done.code == 3
     assert "the target kind is 'NA', taken for missing and not for a class" in done.err
-    assert "rejected: what helps is --missing ''" in done.err
+    assert "rejected: hint: --missing ''" in done.err
     asked = run("fit", file, "--target", "kind", "--missing", "", "--model", model)
     assert (asked.code, "one of 3 classes (NA, high, low)" in asked.out) == (0, True)
 

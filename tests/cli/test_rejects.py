@@ -12,12 +12,13 @@ import pytest
 import onepass
 from onepass.cli.main import main
 from onepass.cli.rejects import RejectOptions, Rejects, TooManyRejectsError
-from onepass.tables.readers.encoding import NOT_IN_ENCODING
+from onepass.tables.reasons import Reason
 from onepass.tables.rows import Reject
 from tests.cli.conftest import Run
 from tests.helpers.commands import run_command as process
 from tests.helpers.tables import trips, write_csv
 
+ODD = Reject(1, Reason("unreadable", why="is odd"))
 ROWS = [{name: row[name] for name in ("km", "car", "price")} for row in trips(1000)]
 
 
@@ -50,14 +51,15 @@ def test_a_table_that_is_misread_makes_no_model(run: Run, tmp_path: Path) -> Non
 
 def test_the_message_has_what_helps_against_the_commonest_reasons() -> None:
     log = Rejects(RejectOptions())
-    commas = tuple(Reject(i, f"km is '{i},5', not a number") for i in range(50))
-    bytes_lost = tuple(Reject(i, NOT_IN_ENCODING) for i in range(30))
-    log.add("a.csv", commas + bytes_lost + (Reject(99, "has 3 fields where the first line has 8"),) * 40)
-    log.add("b.csv", (Reject(1, "is odd"),))
+    commas = tuple(Reject(i, Reason("decimal_comma", "km", f"{i},5", manner="")) for i in range(50))
+    bytes_lost = tuple(Reject(i, Reason("not_in_encoding")) for i in range(30))
+    short = Reject(99, Reason("wrong_field_count", given=3, expected=8))
+    log.add("a.csv", commas + bytes_lost + (short,) * 40)
+    log.add("b.csv", (ODD,))
     with pytest.raises(TooManyRejectsError) as caught:
         log.judge(200, 1.0)
     text = caught.value.message
-    assert "50 like this: km is '0,5', not a number (a.csv, line 0)" in text
+    assert "50 like this: km is '0,5', not a number: " in text
     assert text.index("50 like") < text.index("40 like") < text.index("30 like")
     assert "odd" not in text
     for option in ("--decimal ,", "--encoding NAME", "--delimiter CHAR", "--rejects FILE", "--max-rejects 100%"):
@@ -78,12 +80,12 @@ def test_another_delimiter_is_suggested_only_if_most_lines_were_rejected(
 
 def test_an_interrupted_run_is_judged_by_all_its_rows(tmp_path: Path) -> None:
     first = Rejects(RejectOptions())
-    first.add("a.csv", (Reject(1, "is odd"),) * 30)
+    first.add("a.csv", (ODD,) * 30)
     first.judge(900, 0.9)
     second = Rejects(RejectOptions(), first.note())
     second.judge(100, 1.0)
     second.judge_all()  # 30 of 1,000
-    second.add("a.csv", (Reject(1, "is odd"),) * 21)
+    second.add("a.csv", (ODD,) * 21)
     with pytest.raises(TooManyRejectsError, match="51 of 1,000 rows"):
         second.judge_all()
 
@@ -155,7 +157,7 @@ def test_a_stream_is_judged_by_what_has_come(tmp_path: Path) -> None:
     assert "30 of 300 rows were rejected" in done.stderr
     assert not (tmp_path / "m").exists()
     log = Rejects(RejectOptions())
-    log.add("-", (Reject(1, "is odd"),) * 900)
+    log.add("-", (ODD,) * 900)
     log.judge(999, 0.0)  # more may come
     with pytest.raises(TooManyRejectsError):
         log.judge(1, 0.0)

@@ -91,7 +91,7 @@ def test_four_processes_that_wait_for_each_other_learn_all_rows(model: Path, tmp
         _, errors = one.communicate(timeout=300)
         assert one.returncode == 0, errors
     assert n_rows(model) == 5000
-    assert {file.name for file in onepass.load(model).ledger.files} == {"start.csv", *(file.name for file in files)}
+    assert {file.name for file in onepass.load(model).history.files} == {"start.csv", *(file.name for file in files)}
     assert not lock_path(model).exists()
 
 
@@ -279,7 +279,7 @@ def test_a_file_that_grows_while_it_is_read_is_learned_up_to_where_it_ended(
     with monkeypatch.context() as patched:
         patched.setattr(_LocalBytes, "read", grown)
         assert learned(run("learn", model, file, "--json")) == 500
-    assert [one.size for one in onepass.load(model).ledger.runs[-1].files] == [len(content)]
+    assert [one.size for one in onepass.load(model).history.runs[-1].files] == [len(content)]
     assert learned(run("learn", model, file, "--json")) == 2
 
 
@@ -369,7 +369,7 @@ def test_a_resumed_run_leaves_alone_what_came_later_and_the_next_learns_it(
     write_csv(tmp_path / "b.csv", ROWS[2000:3200])
     assert run(*interrupted, "--resume").code == 0
     assert n_rows(model) == 2500
-    assert [file.rows for file in onepass.load(model).ledger.runs[-1].files] == [500, 1000]
+    assert [file.rows for file in onepass.load(model).history.runs[-1].files] == [500, 1000]
     assert run(*interrupted).code == 0
     assert n_rows(model) == 2700
 
@@ -542,7 +542,7 @@ def test_a_stream_is_a_run_of_its_own(run: Run, model: Path, tmp_path: Path, mon
     with write_jsonl(tmp_path / "a.jsonl", ROWS[1000:1010]).open() as opened:
         monkeypatch.setattr("sys.stdin", opened)
         assert run("learn", model, "-", "-q").code == 0
-    last = onepass.load(model).ledger.runs[-1]
+    last = onepass.load(model).history.runs[-1]
     assert (last.rows, last.files) == (10, ())
     assert abs(time.time() - calendar.timegm(time.strptime(last.when, "%Y-%m-%dT%H:%M:%SZ"))) < 600
 

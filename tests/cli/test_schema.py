@@ -6,6 +6,7 @@ from pathlib import Path
 import onepass
 from onepass.cli.schema import schema_error_words
 from onepass.tables.columns.errors import SchemaError
+from onepass.tables.reasons import Reason
 
 PACKAGE = Path(onepass.__file__).parent
 
@@ -26,6 +27,7 @@ def test_errors_of_the_library_name_no_options() -> None:
 
 
 def test_commands_name_the_options_that_are_to_blame_and_those_that_help() -> None:
-    error = SchemaError("no such column", setting="one_hot", suggestions={"kinds": "a=date", "buckets": ""})
-    assert schema_error_words(error) == "--one-hot: no such column (--as a=date or --buckets)"
-    assert schema_error_words(SchemaError("no rows")) == "no rows"
+    reason = Reason("is_target", "a")
+    error = SchemaError(reason, setting="one_hot", suggestions={"kinds": "a=date", "buckets": ""})
+    assert schema_error_words(error) == "--one-hot: 'a' is the target (--as a=date or --buckets)"
+    assert schema_error_words(SchemaError(reason)) == "'a' is the target"

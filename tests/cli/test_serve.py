@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from onepass.files.events import EventStore
+from onepass.events import EventStore
 from onepass.files.lock import locked
 from onepass.service.journal import Journal, own_key
 from onepass.service.settings import ServiceSettings

@@ -182,7 +182,7 @@ def test_counts_are_learned_scored_and_predicted_as_such(run: Run, tmp_path: Pat
     assert fitted.code == 3
     assert "counts (visits: as asked)" in fitted.out
     assert "dispersion:    learned from the rows" in fitted.out
-    assert "line 803: the target visits is 2.5, which is no count 0, 1, 2, ..." in fitted.err
+    assert "line 803: the target visits is 2.5, not a count 0, 1, 2, ..." in fitted.err
     assert onepass.load(model).estimator.noise_ == pytest.approx(0.5, rel=0.3)
     assert "dispersion now:" in run("show", model).out
     done = run("predict", model, file, "--out", tmp_path / "out.csv")
@@ -514,7 +514,10 @@ BAD_ROWS = (
     ("9,1.0,van,2024-01-01T00:30:00,true,town 1,1.0,nan", "the target price is missing"),
     ("9,1.0,van,2024-01-01T00:30:00,true,town 1,1.0,-inf", "price is infinite"),
     ("9,inf,van,2024-01-01T00:30:00,true,town 1,1.0,3", "km is infinite"),
-    ("9,1.0,van,yesterday,true,town 1,1.0,3", "start is 'yesterday', no date as in 2024-12-31 or 2024-12-31T23:59:59"),
+    (
+        "9,1.0,van,yesterday,true,town 1,1.0,3",
+        "start is 'yesterday', not a date such as 2024-12-31 or 2024-12-31T23:59:59",
+    ),
 )
 
 
@@ -1003,13 +1006,14 @@ def test_only_the_rejects_of_the_interrupted_run_are_gone_on_with(tmp_path: Path
     from click import ClickException
 
     from onepass.cli.rejects import RejectOptions, Rejects
+    from onepass.tables.reasons import Reason
     from onepass.tables.rows import Reject
 
     path = tmp_path / "bad.csv"
     with Rejects(RejectOptions(path)) as log:
-        log.add("a.csv", (Reject(1, "is bad"),))
+        log.add("a.csv", (Reject(1, Reason("unreadable", why="is bad")),))
         note = log.note()
-        log.add("a.csv", (Reject(2, "is lost"),))
+        log.add("a.csv", (Reject(2, Reason("unreadable", why="is lost")),))
     written = path.read_bytes()
     with Rejects(RejectOptions(path), note) as log:
         assert log.count == 1

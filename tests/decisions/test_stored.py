@@ -13,9 +13,9 @@ import pytest
 
 from onepass import BayesianPerceptron
 from onepass.decisions import ContextualBandit, UnknownDecision, open_bandit, stored
+from onepass.events import EventStore, EventStoreError
+from onepass.events.sqlite.database import SQLiteDatabase
 from onepass.files.checkpoint import to_bytes
-from onepass.files.events import EventStore, EventStoreError
-from onepass.files.events.sqlite.database import SQLiteDatabase
 
 SOURCE = Path(__file__).parents[2] / "src"
 FEATURES = {"a": [1.0, 0.0], "b": [0.0, 1.0], "c": [0.5, -0.5]}
@@ -323,7 +323,7 @@ _PROGRAM = """
 import sys
 import numpy as np
 from onepass.decisions import ContextualBandit, open_bandit, stored
-from onepass.files.events import EventStore
+from onepass.events import EventStore
 
 stored._SNAPSHOT_EVERY = 25
 MAKE = {

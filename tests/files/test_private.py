@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from onepass.events import EventStore
 from onepass.files.atomic import write_atomically
-from onepass.files.events import EventStore
 from onepass.files.private import close_to_others, private_files
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes are of POSIX")

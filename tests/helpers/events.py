@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from onepass.files.events import EventLog
+from onepass.events import EventLog
 from tests.helpers.postgres_server import PostgresServer
 
 __all__ = ["Place", "PostgresPlace", "SQLitePlace", "appending", "fill", "in_threads", "numbers", "undone"]
@@ -18,7 +18,7 @@ __all__ = ["Place", "PostgresPlace", "SQLitePlace", "appending", "fill", "in_thr
 _SOURCE = Path(__file__).parents[2] / "src"
 _PROGRAM = """
 import sys
-from onepass.files.events import open_event_log
+from onepass.events import open_event_log
 with open_event_log(sys.argv[1]) as store:
     for i in range(int(sys.argv[3])):
         print(store.append("s", "row", f"{sys.argv[2]} {i}", {"i": i}, b"x" * 500).number, flush=True)

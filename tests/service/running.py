@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from onepass import BayesianPerceptronRegressor
+from onepass.events import EventLog
+from onepass.events.sqlite.database import SQLiteDatabase
 from onepass.files.checkpoint import to_bytes
-from onepass.files.events import EventLog
-from onepass.files.events.sqlite.database import SQLiteDatabase
 from onepass.service.declared import declared_content
 from onepass.service.errors import ProblemError
 from onepass.service.host import HostedModel

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from onepass.files.events import EventStore
+from onepass.events import EventStore
 from onepass.service.checking import check_state, replayed
 from onepass.service.errors import ProblemError
 from onepass.service.journal import Journal, stream_of

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onepass.files.events import EventStore, EventStoreError
+from onepass.events import EventStore, EventStoreError
 from onepass.service.checking import check_state
 from onepass.service.errors import ProblemError
 from onepass.service.journal import stream_of

@@ -17,8 +17,8 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from onepass.files.events import EventStore, EventStoreError
-from onepass.files.events.sqlite import database
+from onepass.events import EventStore, EventStoreError
+from onepass.events.sqlite import database
 from onepass.service import host, writer
 from onepass.service.errors import ProblemError
 from onepass.service.host import HostedModel

@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import pytest
 
-from onepass.files.events import EventStore
+from onepass.events import EventStore
 from onepass.service.checking import check_state, replayed
 from onepass.service.journal import Journal, stream_of
 from onepass.service.state import EVENTS

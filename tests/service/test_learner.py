@@ -11,8 +11,8 @@ import pytest
 from onepass.decisions import ContextualBandit
 from onepass.decisions.changes import Change
 from onepass.decisions.stored import data_of
+from onepass.events import Event
 from onepass.files.checkpoint import to_bytes
-from onepass.files.events import Event
 from onepass.service.errors import ProblemError
 from onepass.service.journal import replay
 from onepass.service.learner import Learner, Prepared

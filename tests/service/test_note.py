@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from onepass.files.events import EventStoreError
+from onepass.events import EventStoreError
 from onepass.service.checking import check_state
 from onepass.service.export import export_events
 from onepass.service.note import NOTE

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from onepass.files.events import Event, EventStoreError
+from onepass.events import Event, EventStoreError
 from onepass.files.lock import LockedError
 from onepass.service.checking import check_state
 from onepass.service.journal import Journal, own_key, stream_of

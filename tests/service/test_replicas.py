@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from onepass.files.events import EventStoreError
+from onepass.events import EventStoreError
 from onepass.files.lock import LockedError
 from onepass.service.errors import ProblemError
 from onepass.service.settings import ServiceSettings

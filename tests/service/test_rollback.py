@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from onepass.files.events import EventStoreError
+from onepass.events import EventStoreError
 from onepass.service.errors import ProblemError
 from onepass.service.operations import Decide, WriterCall
 from onepass.service.wire import (

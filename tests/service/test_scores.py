@@ -9,8 +9,8 @@ import pytest
 from onepass.estimators.batch import PredictedRows
 from onepass.evaluation.metrics import MetricSet
 from onepass.evaluation.prequential import Trial
+from onepass.events import Event
 from onepass.files.checkpoint import from_bytes
-from onepass.files.events import Event
 from onepass.service.scores import Scores
 from tests.helpers.served import EXAMPLES, content, served
 from tests.service.served.test_rows import TABLES, batch_of, read

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from onepass.files.events import EventStore
+from onepass.events import EventStore
 from onepass.service.errors import ProblemError
 from onepass.service.journal import Journal
 from onepass.service.operations import (

@@ -88,7 +88,7 @@ def test_the_logarithm_can_be_asked_for_if_there_is_one(tmp_path: Path) -> None:
         (table(lambda a, b, c, noise: np.floor(b)), {"task": "counts"}),
         (table(lambda a, b, c, noise: np.floor(b)), {"task": "classification"}),
     ):
-        with pytest.raises(SchemaError, match="logarithm") as error:
+        with pytest.raises(SchemaError) as error:
             learned(tmp_path, rows, log_target=True, **options)
         assert error.value.setting == "log_target"
 
@@ -103,9 +103,10 @@ def test_targets_without_a_logarithm_are_rejected_with_the_reason(tmp_path: Path
     assert isinstance(model.target, LogTarget)
     found = Rows.joined([step.rows for step in steps(model, inputs, sources)])
     reasons = [reject.reason for reject in found.rejects]
-    assert reasons[0] == "the target y is 0, but its logarithm is learned, which only a number above 0 has"
-    assert reasons[1].startswith("the target y is -2.5, but its logarithm")
-    assert reasons[2:] == ["y is infinite", "y is 'x', not a number", "the target y is missing"]
+    assert [(one.code, one.column) for one in reasons] == [
+        (code, "y") for code in ("no_logarithm", "no_logarithm", "infinite", "not_a_number", "missing")
+    ]
+    assert [one.value for one in reasons[:2]] == [0.0, -2.5]
     assert len(found.y) == N - 5
     assert np.isfinite(found.y).all()
 

@@ -17,6 +17,7 @@ from onepass.tables.columns.inference import infer
 from onepass.tables.columns.notation import Notation
 from onepass.tables.inputs import Inputs, steps
 from onepass.tables.model import TabularModel
+from onepass.tables.reasons import Reason
 from onepass.tables.schema import SchemaOptions, infer_model
 from onepass.tables.targets import ClassTarget, target_from_state
 
@@ -146,12 +147,12 @@ def test_the_majority_class_none_is_a_class(tmp_path: Path) -> None:
     assert model.labels == ("Major", "Minor", "None")
     assert (model.n_rows, model.n_rejected) == (100, 2)
     assert told(model)["target"].endswith("; None is a value, not missing")
-    bad: dict[int, str] = {}
+    bad: dict[int, Reason] = {}
     model.target.encode(pa.array(["None", "NA", None, "x"]), bad)
     assert bad == {
-        1: "the target severity is 'NA', taken for missing and not for a class",
-        2: "the target severity is missing",
-        3: "the target severity is 'x', none of the known classes Major, Minor, None",
+        1: Reason("missing_word", "severity", "NA", "target"),
+        2: Reason("missing", "severity", role="target"),
+        3: Reason("unknown_class", "severity", "x", "target", labels=("Major", "Minor", "None")),
     }
     declared = learned(tmp_path / "a.csv", "severity", classes=("None", "Minor", "Major", "NA"))
     assert (declared.n_rows, declared.n_rejected) == (101, 1)
@@ -218,7 +219,7 @@ def test_yes_and_no_and_a_few_that_are_missing_are_truths() -> None:
     assert column.words() == "true or false, as 1 or 0; missing (?): 0.5"
     found = Encoding.from_state(encoding.state()).encode(batch(a=["no", "?", "NA", "-"]))
     assert found.X[:3, 0].tolist() == [0.0, 0.5, 0.5]
-    assert found.bad == {3: "a is '-', neither true nor false"}
+    assert found.bad == {3: Reason("not_boolean", "a", "-")}
 
 
 def test_a_state_without_words_for_missing_values_means_the_usual_ones() -> None:

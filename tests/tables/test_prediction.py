@@ -49,7 +49,7 @@ def test_a_row_that_can_not_be_predicted_is_empty_and_told(folder: Path) -> None
     model: TabularModel = onepass.load(folder / "trips.onepass")
     rows = pd.read_csv(folder / "trips.csv", dtype=str, nrows=4)
     rows.loc[2, "km"] = "far"
-    with pytest.warns(UserWarning, match=r"^1 of 4 rows .* row 2, counted from 0: km is 'far', not a number$"):
+    with pytest.warns(UserWarning, match=r"^1 of 4 rows .* row 2, counted from 0: "):
         found = model.predict(rows)
     assert found["mean"].is_null().to_pylist() == [False, False, True, False]
 

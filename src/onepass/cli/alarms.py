@@ -10,7 +10,7 @@ from onepass.cli.console import counted
 from onepass.cli.growing_table import GrowingTable, WithTable, noted_tally
 
 if TYPE_CHECKING:
-    from onepass.tables.alarms import Alarm, Watch
+    from onepass.tables.alarms import Alarm, AlarmDetector
     from onepass.tables.model import TabularModel
 
 __all__ = ["Alarms"]
@@ -23,17 +23,17 @@ class Alarms(WithTable):
 
     Parameters
     ----------
-    path : where to write them; None if nobody asks for them
+    path : where to write them; None if they are not asked for
     model : TabularModel
     notes : dict, optional
         What `note` gave an interrupted run; anything written after that is cut off.
     """
 
     def __init__(self, path: Path | None, model: "TabularModel", notes: dict[str, Any] | None = None) -> None:
-        from onepass.tables.alarms import CHANGE, OUTLIER, Watch, can_watch
+        from onepass.tables.alarms import CHANGE, OUTLIER, AlarmDetector, can_detect
 
         known = notes or {}
-        if path is not None and not can_watch(model):
+        if path is not None and not can_detect(model):
             raise click.UsageError(
                 "--alarms needs a model of numbers, which sets absurd targets aside, or one that was made with "
                 "--outliers above 0, which detects targets that it does not believe, or with --drift auto, which "
@@ -42,12 +42,12 @@ class Alarms(WithTable):
         self._path = path
         self._counts = {OUTLIER: noted_tally(known, "outliers"), CHANGE: noted_tally(known, "changes")}
         self._table = GrowingTable("alarms", path, _COLUMNS, known)
-        self._watch = Watch(model, self._add, changing=bool(known.get("changing", False)))
+        self._detector = AlarmDetector(model, self._add, changing=bool(known.get("changing", False)))
 
     @property
-    def watch(self) -> "Watch | None":
-        """What learns the rows and tells of them, if somebody asks."""
-        return None if self._path is None else self._watch
+    def detector(self) -> "AlarmDetector | None":
+        """What learns the rows and reports alarms, if they are asked for."""
+        return None if self._path is None else self._detector
 
     def _add(self, file: str, alarms: "Sequence[Alarm]") -> None:
         for alarm in alarms:
@@ -58,10 +58,10 @@ class Alarms(WithTable):
 
     def note(self) -> dict[str, Any]:
         """What has to be kept with a run's progress, so that no alarm is written down twice."""
-        return {**self._tally, "changing": self._watch.changing, **self._table.note()}
+        return {**self._tally, "changing": self._detector.changing, **self._table.note()}
 
     def facts(self) -> dict[str, int]:
-        """How many there were, by their kind; nothing if nobody asked."""
+        """How many there were, by their kind; nothing if they were not asked for."""
         return {} if self._path is None else self._tally
 
     @property

@@ -210,7 +210,7 @@ def _load_bandit(path: Path) -> "ContextualBandit":
 
 def _store(file: Path, name: str, made: "ContextualBandit") -> None:
     from onepass.decisions.stored import open_bandit
-    from onepass.files.events import EventStore
+    from onepass.events import EventStore
 
     with EventStore(file) as store, store.transaction():
         if name in store.streams():

@@ -17,7 +17,7 @@ from onepass.cli.console import counted
 
 if TYPE_CHECKING:
     from onepass.decisions import ContextualBandit
-    from onepass.files.events import EventStore
+    from onepass.events import EventStore
 
 __all__ = ["BanditFile", "Request", "find_name", "open_file"]
 
@@ -121,7 +121,7 @@ def open_file(path: Path, name: str) -> Iterator[BanditFile]:
             f"{path} does not exist; 'onepass bandit create {path} --arms a,b --features 3' makes a bandit."
         )
     from onepass.decisions.stored import open_bandit
-    from onepass.files.events import EventStore
+    from onepass.events import EventStore
 
     with EventStore(path) as store:
         there = store.streams()

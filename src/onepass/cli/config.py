@@ -32,7 +32,7 @@ def config_option(command: Any) -> Any:
 def with_model(command: click.Command, ctx: click.Context, arguments: list[str]) -> list[str]:
     """The arguments of a command line with the model that the file names in its place before them.
 
-    Whoever names a model in the file gives only files on the command line; else the first would be taken for a model.
+    If the file names a model, the command line gives only files; else the first would be taken for a model.
     """
     if not {"model", "files"} <= {one.name for one in command.params if isinstance(one, click.Argument)}:
         return arguments

@@ -1,5 +1,6 @@
 """``onepass evaluate``: predict every row before learning it, and score the predictions."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,13 +12,16 @@ from onepass.cli import options
 from onepass.cli.console import Console, counted
 from onepass.cli.left_out import tell_left_out
 from onepass.cli.rejects import RejectOptions, Rejects
-from onepass.cli.schema import notation_option, schema_options, tell_choices
+from onepass.cli.schema import schema_options, tell_choices
 from onepass.tables.readers.options import ReadOptions
 
 if TYPE_CHECKING:
+    from onepass.evaluation.held_out import HeldOut
     from onepass.evaluation.prequential import Trial
-    from onepass.evaluation.test_split import TestSplit
     from onepass.tables.inputs import Inputs
+    from onepass.tables.model import TabularModel
+    from onepass.tables.readers.source import Source
+    from onepass.tables.schema import SchemaOptions
 
 __all__ = ["evaluate"]
 
@@ -84,55 +88,33 @@ def evaluate(
     first rows beforehand.
     """
     from onepass.cli.errors import INTERRUPTED, REJECTED, user_errors
-    from onepass.cli.paths import check_distinct_paths, check_writable, load_model
+    from onepass.cli.paths import check_distinct_paths, check_writable
     from onepass.cli.training_run import stoppable
 
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
         if (target is None) == (path is None):
             raise click.UsageError("Give either --target, for a new model, or --model, for a saved one.")
+        from onepass.evaluation.held_out import HeldOut
         from onepass.evaluation.prequential import Trial
-        from onepass.evaluation.test_split import TestSplit
-        from onepass.tables.inputs import Inputs, steps
+        from onepass.tables.inputs import Inputs
         from onepass.tables.readers.paths import expand
-        from onepass.tables.schema import check_columns, infer_model
 
-        split = None if test_split is None else TestSplit(test_split, shape["seed"])
-        reading = replace(reading, notation=notation_option(shape))
-        inputs = Inputs(tuple(expand(files)), 1 if split is None else 2, reading)
+        split = None if test_split is None else HeldOut(test_split, shape["seed"])
+        schema = schema_options(target or "", shape)
+        inputs = Inputs(tuple(expand(files)), 1 if split is None else 2, replace(reading, notation=schema.notation))
         check_distinct_paths([*inputs.files, *([path] if path else [])], html=html, rejects=rejecting.rejects)
         if html is not None:
             require("plots", "--html")
             check_writable(html, "--html")
         sources = inputs.sources()
         console.tell_notes(sources)
-        if path is not None:
-            model = load_model(path)
-            for source in sources:
-                check_columns(model, source, target=True)
-        else:
-            assert target is not None
-            model, reason = infer_model(sources, schema_options(target, shape), rereadable=not inputs.is_stream)
-            tell_choices(console, model, reason)
+        model = _model(path, schema, inputs, sources, console)
         _check_split(split, inputs, compare, model.by)
         trial = Trial(model, compare=compare, split=split)
         for note in trial.comparison_notes():
             console.aside(f"--compare: {note}")
-        console.start()
         with stoppable() as stopping, Rejects(rejecting) as log:
-            halt = sources[0].stop  # a stream that pauses; files end by themselves
-            for step in steps(model, inputs, sources, meanwhile=lambda: stopping() and halt()):
-                turn = step.position.turn
-                trial.add(step.rows, step.file, turn)
-                if turn == 0:
-                    log.add(step.file, step.rows.rejects)
-                    log.judge(step.rows.lines, inputs.passes * step.share)
-                console.advance(step.rows.lines, step.share, log.count)
-                if stopping():
-                    break
-            if not stopping():
-                log.judge_all()
-            else:
-                console.aside("interrupted; these are the scores so far")
+            _score(trial, inputs, sources, log, console, stopping)
         log.tell(console)
         tell_left_out(console, reading.where, sources)
         trial.check()
@@ -144,7 +126,48 @@ def evaluate(
         return INTERRUPTED if stopping() else REJECTED if log.count else 0
 
 
-def _check_split(split: "TestSplit | None", inputs: "Inputs", compare: bool, by: str | None) -> None:
+def _model(
+    path: Path | None, schema: "SchemaOptions", inputs: "Inputs", sources: "Sequence[Source]", console: Console
+) -> "TabularModel":
+    """The saved model, or a new one of which every choice is printed."""
+    from onepass.cli.paths import load_model
+    from onepass.tables.schema import check_columns, infer_model
+
+    if path is None:
+        model, reason = infer_model(sources, schema, rereadable=not inputs.is_stream)
+        tell_choices(console, model, reason)
+        return model
+    model = load_model(path)
+    for source in sources:
+        check_columns(model, source, target=True)
+    return model
+
+
+def _score(
+    trial: "Trial",
+    inputs: "Inputs",
+    sources: "Sequence[Source]",
+    log: Rejects,
+    console: Console,
+    stopping: Callable[[], bool],
+) -> None:
+    """Score all rows, or those up to an interruption."""
+    from onepass.evaluation.evaluating import score_steps
+
+    console.start()
+    halt = sources[0].stop  # a stream that pauses; files end by themselves
+    for step in score_steps(trial, inputs, sources, lambda: stopping() and halt()):
+        if step.position.turn == 0:
+            log.add(step.file, step.rows.rejects)
+            log.judge(step.rows.lines, inputs.passes * step.share)
+        console.advance(step.rows.lines, step.share, log.count)
+        if stopping():
+            console.aside("interrupted; these are the scores so far")
+            return
+    log.judge_all()
+
+
+def _check_split(split: "HeldOut | None", inputs: "Inputs", compare: bool, by: str | None) -> None:
     for given, reason in (
         (inputs.is_stream, "reads the input twice, so it needs files and can't be used with standard input"),
         (compare, "can't be given with --compare, which scores every row before it is learned"),

@@ -9,18 +9,20 @@ from urllib.parse import urlsplit
 import click
 
 from onepass.cli import options
-from onepass.cli.alarms import Alarms
 from onepass.cli.console import Console, counted
-from onepass.cli.rejects import RejectOptions, Rejects
-from onepass.cli.schema import notation_option, schema_options, tell_choices
+from onepass.cli.rejects import RejectOptions
+from onepass.cli.schema import schema_options, tell_choices
 from onepass.tables.readers.options import ReadOptions
 
 if TYPE_CHECKING:
     from onepass.cli.training_run import Logs
     from onepass.files.versions import VersionedFile
+    from onepass.tables.fitting import FitOptions
+    from onepass.tables.history import LearnedFile
     from onepass.tables.inputs import Inputs
-    from onepass.tables.ledger import LearnedFile
     from onepass.tables.model import TabularModel
+    from onepass.tables.readers.options import Part
+    from onepass.tables.training import TrainingRun
 
 __all__ = ["default_model_path", "fit"]
 
@@ -81,14 +83,8 @@ def fit(
     path: Path | None,
     passes: int | str,
     shuffle: str,
-    every: tuple[str, float],
-    resume: bool,
-    again: bool,
-    wait: float,
-    executor: str,
-    workers: int | None,
-    scheduler: str | None,
-    rounds: int | None,
+    learning: options.RunOptions,
+    cluster: options.ClusterOptions,
     alarms: Path | None,
     rejecting: RejectOptions,
     reading: ReadOptions,
@@ -125,67 +121,66 @@ def fit(
     """
     from onepass.cli.errors import user_errors
     from onepass.cli.paths import check_distinct_paths, check_writable
-    from onepass.cli.training_run import (
-        Logs,
-        check_passes,
-        check_stream,
-        checkpoint_policy,
-        given_files,
-        only_writer,
-        resume_run,
-        run,
-        without_known,
-    )
+    from onepass.cli.training_run import check_passes, check_stream, given_files, only_writer, run_logs
 
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
-        if executor != "dask" and (workers is not None or scheduler is not None or rounds is not None):
-            raise click.UsageError("--workers, --scheduler and --rounds need --executor dask.")
+        cluster.check()
+        from onepass.tables.fitting import FitOptions
         from onepass.tables.inputs import Inputs
-        from onepass.tables.ledger import Ledger
-        from onepass.tables.schema import infer_model
-        from onepass.tables.training import TrainingRun
 
-        wanted = schema_options(target, shape)
-        turns = 1 if isinstance(passes, str) else passes
-        check_passes(turns, shape["drift"])
-        reading = replace(reading, notation=notation_option(shape))
-        inputs = Inputs(given_files(files, again, console), turns, reading)
-        check_stream(inputs, resume, shuffle=shuffle == "on")
-        if executor == "dask":
-            _refuse_on_dask(inputs, resume, shape, alarms, shuffle)
-        needs_order = _needs_order(shape) or inputs.is_stream or executor == "dask" or alarms is not None
+        schema = schema_options(target, shape)
+        wanted = FitOptions(schema, passes, shuffle, in_order=cluster.is_dask or alarms is not None)
+        check_passes(wanted.turns, shape["drift"])
+        reading = replace(reading, notation=schema.notation)
+        inputs = Inputs(given_files(files, learning.again, console), wanted.turns, reading)
+        check_stream(inputs, learning.resume, shuffle=shuffle == "on")
+        if cluster.is_dask:
+            _refuse_on_dask(inputs, learning.resume, shape, alarms, shuffle)
         path = path or _unnamed_model(inputs, target)
         check_distinct_paths(inputs.files, model=path, rejects=rejecting.rejects, alarms=alarms)
         check_writable(path, "--model")
         given = {"target": target, "passes": passes, "shuffle": shuffle, **shape}
         asked = json.loads(json.dumps(given))  # as a file will give it back
-        with only_writer(path, wait) as written:
-            sources = inputs.sources()
-            console.tell_notes(sources)
-            resumed = resume_run(path, inputs, sources, resume, asked)
-            if resumed is not None:
-                model, inputs = resumed.model, resumed.goes_on_with(inputs)
-            else:
-                inputs = without_known(inputs, sources, Ledger(), again, console)
-                model, reason = infer_model(sources, wanted, rereadable=not inputs.is_stream)
-                if executor == "dask":
-                    model.end_contest()
-                tell_choices(console, model, reason)
-                if shuffle == "on" or (shuffle == "auto" and model.may_be_network and not needs_order):
-                    inputs = replace(inputs, shuffle=shape["seed"])
-                    console.fact("order", f"random, within a buffer of {model.rows_per_buffer:,} rows")
-                if turns > 1:
-                    what = f"{turns}: every row counts {turns} times, so intervals come out too narrow"
-                    console.fact("passes", what)
-            progress = None if resumed is None else resumed.progress
-            notes = None if progress is None else progress.notes
-            with Alarms(alarms, model, notes) as watched, Rejects(rejecting, notes) as log:
-                logs = Logs(log, watched)
-                if executor == "dask":
-                    return _fit_on_dask(model, written, inputs, logs, console, workers, scheduler, rounds or 2)
-                refine = passes == "auto" and shuffle != "off" and not needs_order
-                training = TrainingRun(model, written, inputs, sources, None, progress, watched.watch, refine)
-                return run(training, checkpoint_policy(every), logs, console, asked)
+        with only_writer(path, learning.wait) as written:
+            begun = _begun(wanted, written, inputs, learning, cluster, console, asked)
+            with run_logs(rejecting, alarms, begun.model, begun.progress) as logs:
+                if cluster.is_dask:
+                    return _fit_on_dask(begun.model, written, begun.inputs, logs, console, cluster)
+                return logs.run(begun, learning, console, asked)
+
+
+def _begun(
+    wanted: "FitOptions",
+    written: "VersionedFile",
+    inputs: "Inputs",
+    learning: options.RunOptions,
+    cluster: options.ClusterOptions,
+    console: Console,
+    asked: dict[str, Any],
+) -> "TrainingRun":
+    """The run that was interrupted, if it is to be resumed; or a new one, of which every choice is printed."""
+    from onepass.cli.training_run import resume_run, without_known
+    from onepass.tables.history import TrainingHistory
+    from onepass.tables.training import TrainingRun
+
+    sources = inputs.sources()
+    console.tell_notes(sources)
+    refine = wanted.refines(inputs)
+    resumed = resume_run(written.path, inputs, sources, learning.resume, asked)
+    if resumed is not None:
+        inputs = resumed.goes_on_with(inputs)
+        return TrainingRun(resumed.model, written, inputs, sources, None, resumed.progress, refine=refine)
+    inputs = without_known(inputs, sources, TrainingHistory(), learning.again, console)
+    model, reason, inputs = wanted.new_model(inputs, sources)
+    if cluster.is_dask:
+        model.end_contest()
+    tell_choices(console, model, reason)
+    if inputs.shuffle is not None:
+        console.fact("order", f"random, within a buffer of {model.rows_per_buffer:,} rows")
+    if wanted.turns > 1:
+        what = f"{wanted.turns}: every row counts {wanted.turns} times, so intervals come out too narrow"
+        console.fact("passes", what)
+    return TrainingRun(model, written, inputs, sources, refine=refine)
 
 
 def default_model_path(file: str) -> Path:
@@ -234,12 +229,7 @@ def _is_model_of(path: Path, inputs: "Inputs", target: str) -> bool:
 
     identity = inputs.identity(inputs.sources())
     files = [Content(file["size"], file["digest"], "") for file in identity["files"]]
-    return model.target.name == target and model.ledger.is_one_run_of(files, inputs.passes)
-
-
-def _needs_order(shape: dict[str, Any]) -> bool:
-    """Whether a model depends on the order of rows by what it was asked to do."""
-    return bool(shape["drift"] != 0.0 or shape["forgetting"] != 1.0 or shape["prior_scale"] == "auto")
+    return model.target.name == target and model.history.is_one_run_of(files, inputs.passes)
 
 
 def _refuse_on_dask(inputs: "Inputs", resume: bool, shape: dict[str, Any], alarms: Path | None, shuffle: str) -> None:
@@ -275,14 +265,12 @@ def _fit_on_dask(
     inputs: "Inputs",
     logs: "Logs",
     console: Console,
-    workers: int | None,
-    scheduler: str | None,
-    rounds: int,
+    options: options.ClusterOptions,
 ) -> int:
     from onepass.cli.left_out import tell_left_out
     from onepass.cli.training_run import Tally, report
     from onepass.files.checkpoint import to_bytes
-    from onepass.tables.ledger import LearnedRun, now
+    from onepass.tables.history import LearnedRun, now
 
     names = tuple(file for number, file in enumerate(inputs.files) if inputs.first_row(number) is not None)
     inputs = replace(inputs, files=names, starts=())
@@ -292,7 +280,8 @@ def _fit_on_dask(
         from onepass.integrations.dask.training import cluster, fit_files
     except ImportError as error:
         raise click.ClickException(f"{error}.") from None
-    with cluster(workers, scheduler) as client:
+    rounds = options.rounds or 2
+    with cluster(options.workers, options.scheduler) as client:
         sizes = {"worker": len(client.nthreads()), "file": len(inputs.files), "round": rounds}
         console.fact("cluster", ", ".join(counted(n, what) for what, n in sizes.items()))
         console.start()
@@ -301,15 +290,15 @@ def _fit_on_dask(
             logs.rejects.add(one.file, one.rejects, one.total - len(one.rejects))
     logs.rejects.judge(model.n_rows + logs.rejects.count, 1.0)
     logs.rejects.judge_all()
-    model.ledger = model.ledger.with_run(LearnedRun(now(), model.n_rows, model.n_rejected, 1, files))
+    model.history = model.history.with_run(LearnedRun(now(), model.n_rows, model.n_rejected, 1, files))
     written.write(to_bytes(model))
     tell_left_out(console, inputs.reading.where, found)
     return report(model, written.path, logs, console, Tally(0, 0))
 
 
-def _whole(file: str, part: str) -> "LearnedFile":
+def _whole(file: str, part: "Part") -> "LearnedFile":
     """A file that workers learn as a whole; its rows are not counted."""
-    from onepass.tables.ledger import LearnedFile
+    from onepass.tables.history import LearnedFile
     from onepass.tables.readers.content import content_of
     from onepass.tables.readers.paths import is_url
 

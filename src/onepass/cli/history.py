@@ -29,12 +29,12 @@ def history(model: Path, as_json: bool) -> None:
     from onepass.cli.paths import load_model
 
     with Console(as_json=as_json) as console, user_errors():
-        ledger = load_model(model).ledger
-        if ledger.forgotten:
-            console.aside(f"{counted(ledger.forgotten, 'file')} of earlier runs are not kept any more")
-        if not ledger.runs:
+        history = load_model(model).history
+        if history.forgotten:
+            console.aside(f"{counted(history.forgotten, 'file')} of earlier runs are not kept any more")
+        if not history.runs:
             console.aside(f"{model} lists no runs: it was not learned from files")
-        for number, run in enumerate(ledger.runs, 1):
+        for number, run in enumerate(history.runs, 1):
             names = [file.name for file in run.files]
             shown = ", ".join(names[:_SHOWN]) + (f", ... ({len(names):,} files)" if len(names) > _SHOWN else "")
             words = [

@@ -1,14 +1,19 @@
 """``onepass learn``: let a saved model learn more rows."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from onepass.cli import options
-from onepass.cli.alarms import Alarms
 from onepass.cli.console import Console
-from onepass.cli.rejects import RejectOptions, Rejects
+from onepass.cli.rejects import RejectOptions
 from onepass.tables.readers.options import ReadOptions
+
+if TYPE_CHECKING:
+    from onepass.files.versions import VersionedFile
+    from onepass.tables.inputs import Inputs
+    from onepass.tables.training import TrainingRun
 
 __all__ = ["learn"]
 
@@ -45,10 +50,7 @@ def learn(
     files: tuple[str, ...],
     out: Path | None,
     passes: int,
-    every: tuple[str, float],
-    resume: bool,
-    again: bool,
-    wait: float,
+    learning: options.RunOptions,
     alarms: Path | None,
     rejecting: RejectOptions,
     reading: ReadOptions,
@@ -76,54 +78,59 @@ def learn(
     From standard input (-) rows are learned as they come, and MODEL itself is updated at every checkpoint.
     """
     from onepass.cli.errors import user_errors
-    from onepass.cli.paths import check_distinct_paths, check_there, check_writable, load_model
-    from onepass.cli.training_run import (
-        Logs,
-        check_passes,
-        check_stream,
-        checkpoint_policy,
-        given_files,
-        only_writer,
-        resume_run,
-        run,
-        without_known,
-    )
+    from onepass.cli.paths import check_distinct_paths, check_there, check_writable
+    from onepass.cli.training_run import check_stream, given_files, only_writer, run_logs
 
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
-        from onepass.files.versions import version
         from onepass.tables.inputs import Inputs
-        from onepass.tables.schema import check_columns
-        from onepass.tables.training import TrainingRun
 
-        inputs = Inputs(given_files(files, again, console), passes, reading)
-        check_stream(inputs, resume)
+        inputs = Inputs(given_files(files, learning.again, console), passes, reading)
+        check_stream(inputs, learning.resume)
         written = {"MODEL": model} if out is None else {"out": out}
         read = inputs.files if out is None else [*inputs.files, str(model)]
         check_distinct_paths(read, **written, rejects=rejecting.rejects, alarms=alarms)
         check_there(model)
         check_writable(out or model, "MODEL" if out is None else "--out")
-        with only_writer(out or model, wait) as target:
-            base = target.version if out is None else version(model)
-            learned = load_model(model)
-            check_passes(passes, learned.estimator.drift)
-            sources = inputs.sources()
-            console.tell_notes(sources)
-            resumed = resume_run(target.path, inputs, sources, resume, {}, base)
-            if resumed is None:
-                inputs = without_known(inputs, sources, learned.ledger, again, console)
-            else:
-                learned, inputs = resumed.model, resumed.goes_on_with(inputs)
-            if inputs.starts and not any(start is not None for start in inputs.starts):
-                if out is not None:
-                    target.write(model.read_bytes())
-                facts = {"model": str(out or model), "rows": 0, "rejected": 0}
-                where = "" if out is None else f"; {out} is a copy of it"
-                console.done(facts, f"{model} has learned these files already{where}")
-                return 0
-            for source in sources:
-                check_columns(learned, source, target=True)
-            progress = None if resumed is None else resumed.progress
-            notes = None if progress is None else progress.notes
-            with Alarms(alarms, learned, notes) as watched, Rejects(rejecting, notes) as log:
-                training = TrainingRun(learned, target, inputs, sources, base, progress, watched.watch)
-                return run(training, checkpoint_policy(every), Logs(log, watched), console, asked={})
+        with only_writer(out or model, learning.wait) as target:
+            begun = _begun(model, target, inputs, learning, console)
+            starts = begun.inputs.starts
+            if starts and not any(start is not None for start in starts):
+                return _nothing_new(model, target, out, console)
+            with run_logs(rejecting, alarms, begun.model, begun.progress) as logs:
+                return logs.run(begun, learning, console)
+
+
+def _begun(
+    path: Path, target: "VersionedFile", inputs: "Inputs", learning: options.RunOptions, console: Console
+) -> "TrainingRun":
+    """The run that was interrupted, if it is to be resumed; or a new one that leaves out what was learned."""
+    from onepass.cli.paths import load_model
+    from onepass.cli.training_run import check_passes, resume_run, without_known
+    from onepass.files.versions import version
+    from onepass.tables.schema import check_columns
+    from onepass.tables.training import TrainingRun
+
+    base = target.version if target.path == path else version(path)
+    model = load_model(path)
+    check_passes(inputs.passes, model.estimator.drift)
+    sources = inputs.sources()
+    console.tell_notes(sources)
+    resumed = resume_run(target.path, inputs, sources, learning.resume, {}, base)
+    if resumed is not None:
+        model, inputs = resumed.model, resumed.goes_on_with(inputs)
+    else:
+        inputs = without_known(inputs, sources, model.history, learning.again, console)
+    if not inputs.starts or any(start is not None for start in inputs.starts):
+        for source in sources:
+            check_columns(model, source, target=True)
+    return TrainingRun(model, target, inputs, sources, base, None if resumed is None else resumed.progress)
+
+
+def _nothing_new(model: Path, target: "VersionedFile", out: Path | None, console: Console) -> int:
+    """Say that the model has learned all of the files already."""
+    if out is not None:
+        target.write(model.read_bytes())
+    where = "" if out is None else f"; {out} is a copy of it"
+    facts = {"model": str(out or model), "rows": 0, "rejected": 0}
+    console.done(facts, f"{model} has learned these files already{where}")
+    return 0

@@ -1,4 +1,4 @@
-"""Rows that --where left out: counted and reported, for they are no rejects."""
+"""Rows that --where left out: counted and reported, but not rejected."""
 
 from collections.abc import Sequence
 from typing import Protocol

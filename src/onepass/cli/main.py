@@ -1,6 +1,7 @@
 """``onepass``: the table of commands, each imported when it is used, and the one place where failures are reported.
 
 To add a command, write a `click.Command` in a module of its own next to this one and give it a line in `COMMANDS`.
+Another package declares it as an entry point in the group ``onepass.commands``.
 Usage errors end with code 2, failures with 1, an interruption with 130; each prints one sentence and no traceback.
 """
 
@@ -15,6 +16,7 @@ import click
 
 from onepass import __version__
 from onepass._extras import MissingExtraError
+from onepass._plugins import plugins
 from onepass.cli.errors import INTERRUPTED, leave_closed_output
 
 __all__ = ["COMMANDS", "main"]
@@ -43,11 +45,12 @@ class _LazyGroup(click.Group):
     """Imports a command's module when it is used: one command's imports don't slow down the others."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [*COMMANDS, *(name for name in plugins("commands") if name not in COMMANDS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
-            return None
+            added = plugins("commands").get(cmd_name)
+            return None if added is None else cast(click.Command, added.load())
         module, _, attribute = COMMANDS[cmd_name].partition(":")
         return cast(click.Command, getattr(import_module(module), attribute))
 

@@ -3,7 +3,7 @@
 import codecs
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -16,7 +16,9 @@ from onepass.cli.rejects import RejectLimit, RejectOptions
 from onepass.tables.readers.options import ReadOptions
 
 __all__ = [
+    "ClusterOptions",
     "Command",
+    "RunOptions",
     "Share",
     "alarming",
     "bandit_argument",
@@ -509,7 +511,40 @@ waiting = click.option(
     "long as it takes. By default the command fails at once.",
 )
 
-learning = _all(
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a run over files goes on, and what it leaves out."""
+
+    every: tuple[str, float]  # ("rows", n) or ("seconds", s) between two checkpoints
+    resume: bool
+    again: bool
+    wait: float  # seconds, until no other process writes the model
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """Where rows are learned: in this process, or on a Dask cluster."""
+
+    executor: str
+    workers: int | None
+    scheduler: str | None
+    rounds: int | None
+
+    @property
+    def is_dask(self) -> bool:
+        """Whether it is a cluster."""
+        return self.executor == "dask"
+
+    def check(self) -> None:
+        """Refuse options of a cluster where there is none."""
+        if not self.is_dask and any(one is not None for one in (self.workers, self.scheduler, self.rounds)):
+            raise click.UsageError("--workers, --scheduler and --rounds need --executor dask.")
+
+
+learning = _gathered(
+    "learning",
+    RunOptions,
     click.option(
         "--checkpoint-every",
         "every",
@@ -528,7 +563,9 @@ learning = _all(
     waiting,
 )
 
-clustering = _all(
+clustering = _gathered(
+    "cluster",
+    ClusterOptions,
     click.option(
         "--executor",
         type=click.Choice(["process", "dask"]),

@@ -1,7 +1,9 @@
 """``onepass predict``: what a model predicts for rows, and how sure it is."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -10,6 +12,10 @@ from onepass.cli.console import Console, counted
 from onepass.cli.left_out import tell_left_out
 from onepass.cli.rejects import NO_LIMIT, RejectOptions, Rejects
 from onepass.tables.readers.options import ReadOptions
+
+if TYPE_CHECKING:
+    from onepass.tables.model import TabularModel
+    from onepass.tables.readers.source import Source
 
 __all__ = ["predict"]
 
@@ -77,23 +83,13 @@ def predict(
 
     The output file appears only when it is complete.
     """
-    from onepass.cli.errors import REJECTED, user_errors
+    from onepass.cli.errors import user_errors
     from onepass.cli.paths import check_distinct_paths, check_writable, load_model
 
     with Console(as_json=as_json, quiet=quiet, to_stderr=out is None) as console, user_errors():
-        import pyarrow as pa
-
-        from onepass.cli.explained_rows import explained_rows
-        from onepass.tables.explanation import Explanation
-        from onepass.tables.prediction import predict_batch
-        from onepass.tables.readers.batches import row_blocks
-        from onepass.tables.readers.errors import StreamError
-        from onepass.tables.readers.paths import STDIN, expand
-        from onepass.tables.readers.prefetch import prefetch
+        from onepass.tables.readers.paths import expand
         from onepass.tables.readers.registry import open_source
-        from onepass.tables.rows import rejects_of
-        from onepass.tables.schema import check_columns, check_has, left_out_words
-        from onepass.tables.writing import TableWriter, format_of
+        from onepass.tables.writing import format_of
 
         inputs = expand(files)
         check_distinct_paths([model, *inputs], out=out, rejects=rejecting.rejects)
@@ -106,46 +102,79 @@ def predict(
             raise click.UsageError(f"--out {out} does not end in .csv, .jsonl or .parquet; give --format.")
         sources = [open_source(file, reading) for file in inputs]
         console.tell_notes(sources)
-        for source in sources:
-            check_columns(known, source, target=False)
-            check_has(keep, source)
-        names = Explanation.names([column.name for column in known.encoding.columns]) if explain else []
-        taken = sorted(set(keep) & {*known.prediction_names, *names})
-        if taken:
-            raise click.UsageError(
-                f"--keep {taken[0]} has the same name as an output column; rename it in the input, or leave it out and "
-                "join it by row number: output rows are in the order of the input."
-            )
-        types = known.types(target=False)
-        types = dict.fromkeys(keep, pa.string()) | types
+        _check_columns(known, sources, keep, explain)
         if not reads_along:  # a progress bar would run into the lines
             console.start()
-        rows = empty = 0
-        with Rejects(rejecting, limit=rejecting.max_rejects or NO_LIMIT) as log, TableWriter(out, kind) as writer:
-            for number, source in enumerate(sources):
-                blocks = row_blocks(source.batches(types, 0), known.rows_per_prediction, aligned=inputs != [STDIN])
-                for batch in (batch for block in prefetch(blocks) for batch in block.batches):
-                    if not len(batch):
-                        log.add(source.name, rejects_of(batch, {}))
-                        continue
-                    predicted, bad = predict_batch(known, batch, level, keep, explained=explain)
-                    log.add(source.name, rejects_of(batch, bad))
-                    if reads_along:
-                        click.echo("\n".join(explained_rows(known, source.name, batch, predicted)))
-                    else:
-                        writer.write(predicted)
-                    rows, empty = rows + len(batch), empty + len(bad)
-                    share = (number + batch.share) / len(sources)
-                    log.judge(len(batch) + len(batch.malformed), share)
-                    console.advance(len(batch), share, log.count)
-            log.judge_all()
-            if not rows and not log.count:
-                raise StreamError(f"there is no row to predict{left_out_words(sources)}")
-        log.tell(console)
-        tell_left_out(console, reading.where, sources)
-        console.done(
-            {"rows": rows - empty, "rejected": log.count, "out": None if out is None else str(out)},
-            f"predicted {counted(rows - empty, 'row')}, {log.count:,} rejected",
-            *([f"predictions: {out}"] if out is not None else []),
+        asked = _Asked(level, keep, explain, None if reads_along else kind, out)
+        return _predict(known, sources, asked, rejecting, reading.where, console)
+
+
+class _Asked(NamedTuple):
+    """What is predicted, and where it goes."""
+
+    level: float
+    keep: tuple[str, ...]
+    explain: bool
+    kind: str | None  # of file; None: lines to be read at a terminal
+    out: Path | None
+
+
+def _check_columns(model: "TabularModel", sources: "Sequence[Source]", keep: tuple[str, ...], explain: bool) -> None:
+    """Refuse files that lack columns, and columns to keep that have the name of an output column."""
+    from onepass.tables.explanation import Explanation
+    from onepass.tables.schema import check_columns, check_has
+
+    for source in sources:
+        check_columns(model, source, target=False)
+        check_has(keep, source)
+    names = Explanation.names([column.name for column in model.encoding.columns]) if explain else []
+    taken = sorted(set(keep) & {*model.prediction_names, *names})
+    if taken:
+        raise click.UsageError(
+            f"--keep {taken[0]} has the same name as an output column; rename it in the input, or leave it out and "
+            "join it by row number: output rows are in the order of the input."
         )
-        return REJECTED if log.count else 0
+
+
+def _predict(
+    model: "TabularModel",
+    sources: "Sequence[Source]",
+    asked: _Asked,
+    rejecting: RejectOptions,
+    where: str | None,
+    console: Console,
+) -> int:
+    """Predict and write all rows, say how it went, and give the exit code."""
+    from onepass.cli.errors import REJECTED
+    from onepass.cli.explained_rows import explained_rows
+    from onepass.tables.prediction import predict_sources
+    from onepass.tables.readers.errors import StreamError
+    from onepass.tables.readers.source import StandardInput
+    from onepass.tables.schema import left_out_words
+    from onepass.tables.writing import TableWriter
+
+    rows = empty = 0
+    aligned = not isinstance(sources[0], StandardInput)
+    found = predict_sources(model, sources, asked.level, asked.keep, explained=asked.explain, aligned=aligned)
+    limit = rejecting.max_rejects or NO_LIMIT
+    with Rejects(rejecting, limit=limit) as log, TableWriter(asked.out, asked.kind or "csv") as writer:
+        for source, batch, predicted, n_empty, rejects, share in found:
+            log.add(source.name, rejects)
+            if predicted is not None and asked.kind is None:
+                click.echo("\n".join(explained_rows(model, source.name, batch, predicted)))
+            elif predicted is not None:
+                writer.write(predicted)
+            rows, empty = rows + len(batch), empty + n_empty
+            log.judge(len(batch) + len(batch.malformed), share)
+            console.advance(len(batch), share, log.count)
+        log.judge_all()
+        if not rows and not log.count:
+            raise StreamError(f"there is no row to predict{left_out_words(sources)}")
+    log.tell(console)
+    tell_left_out(console, where, sources)
+    console.done(
+        {"rows": rows - empty, "rejected": log.count, "out": None if asked.out is None else str(asked.out)},
+        f"predicted {counted(rows - empty, 'row')}, {log.count:,} rejected",
+        *([f"predictions: {asked.out}"] if asked.out is not None else []),
+    )
+    return REJECTED if log.count else 0

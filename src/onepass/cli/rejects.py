@@ -3,8 +3,6 @@
 Most rows of a table rejected means that the table was misread, and a model of the rest would be a model of nothing.
 """
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,21 +19,17 @@ __all__ = ["NO_LIMIT", "RejectLimit", "RejectOptions", "Rejects", "TooManyReject
 
 _SHOWN = 5
 _REASONS_SHOWN = 3
-_MOST_REASONS = 1000  # kinds that are counted
+_MOST_KINDS = 1000  # of reasons that are counted
 _IN_FORCE = 20  # rejects below which no share is judged
 _SURE = 2.0  # how far an estimate of all rows must be exceeded to fail before the end: lines differ in length
 _STREAM_ROWS = 1000  # of a stream, whose end is not known, before a share is judged
-_VARIABLE = re.compile(r"""'(?:[^'\\]|\\.)*'|"[^"]*"|\d[\d,.]*""")  # what differs between reasons of one kind
-_DELIMITER = "--delimiter CHAR, if fields are separated otherwise"
-_HINTS = (
-    (r"encoding of the file", "--encoding NAME, if the file is in another encoding"),
-    (r"'-?[\d.]*\d,\d+'.*not a number", "--decimal , if the file has decimal commas"),
-    (
-        r"taken for missing and not for a class",
-        "--missing '', or with the words that do stand for a missing value, if it is a class",
-    ),
-    (r"fields? where the first line", _DELIMITER),
-)
+_HINTS = {
+    "not_in_encoding": "--encoding NAME, if the file is in another encoding",
+    "decimal_comma": "--decimal , if the file has decimal commas",
+    "missing_word": "--missing '', or with the words that do stand for a missing value, if it is a class",
+    "wrong_field_count": "--delimiter CHAR, if fields are separated otherwise",
+}
+"""Options that help, by the code of the reason."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +87,7 @@ class Rejects(WithTable):
         self._options = options
         self._limit = limit or options.max_rejects or _DEFAULT
         self._first: list[str] = []
-        self._reasons: dict[str, _Reason] = {}
+        self._kinds: dict[tuple[str, str], _Kind] = {}
 
     def add(self, file: str, rejects: "tuple[Reject, ...]", unnamed: int = 0) -> None:
         """Take down some more; ``unnamed`` were only counted."""
@@ -103,16 +97,16 @@ class Rejects(WithTable):
                 raise click.ClickException(f"{sentence} (--strict).")
             self._first.append(sentence)
         for reject in rejects:
-            self._count_reason(file, reject)
-        self._table.write((file, str(reject.line), reject.reason, reject.text) for reject in rejects)
+            self._count_kind(file, reject)
+        self._table.write((file, str(reject.line), str(reject.reason), reject.text) for reject in rejects)
         self.count += len(rejects) + unnamed
 
-    def _count_reason(self, file: str, reject: "Reject") -> None:
-        kind = _VARIABLE.sub("...", reject.reason)
-        if kind not in self._reasons and len(self._reasons) < _MOST_REASONS:
-            self._reasons[kind] = _Reason(f"{reject.reason} ({file}, line {reject.line})")
-        if kind in self._reasons:
-            self._reasons[kind].count += 1
+    def _count_kind(self, file: str, reject: "Reject") -> None:
+        kind = reject.reason.code, reject.reason.column
+        if kind not in self._kinds and len(self._kinds) < _MOST_KINDS:
+            self._kinds[kind] = _Kind(reject.reason.code, f"{reject.reason} ({file}, line {reject.line})")
+        if kind in self._kinds:
+            self._kinds[kind].count += 1
 
     def judge(self, rows: int, share: float) -> None:
         """Fail if there are too many already, whatever comes.
@@ -138,8 +132,8 @@ class Rejects(WithTable):
             raise TooManyRejectsError(self._too_many())
 
     def _too_many(self) -> str:
-        commonest = sorted(self._reasons.values(), key=lambda reason: -reason.count)[:_REASONS_SHOWN]
-        hints = _hints(reason.example for reason in commonest)
+        commonest = sorted(self._kinds.values(), key=lambda kind: -kind.count)[:_REASONS_SHOWN]
+        hints = _hints({kind.code for kind in commonest})
         if self._options.rejects is None:
             hints.append("--rejects FILE, which writes all of them to a file")
         hints.append("--max-rejects 100%, which continues with the other rows")
@@ -147,8 +141,8 @@ class Rejects(WithTable):
             [
                 f"{self.count:,} of {self._rows:,} rows were rejected, more than --max-rejects {self._limit} allows; "
                 "nothing more is written. The most common reasons:",
-                *(f"  {reason.count:,} like this: {reason.example}" for reason in commonest),
-                "What helps: " + "; ".join(hints) + ".",
+                *(f"  {kind.count:,} like this: {kind.example}" for kind in commonest),
+                "Hints: " + "; ".join(hints) + ".",
             ]
         )
 
@@ -160,23 +154,25 @@ class Rejects(WithTable):
         """Show the first of them."""
         for sentence in self._first:
             console.aside(f"rejected: {sentence}")
-        for hint in _hints(reason.example for reason in self._reasons.values()):
-            if hint != _DELIMITER or 2 * self.count > self._rows:  # a few such lines are damaged, not misread
-                console.aside(f"rejected: what helps is {hint}")
+        codes = {kind.code for kind in self._kinds.values()}
+        if 2 * self.count <= self._rows:  # a few such lines are damaged, not misread
+            codes.discard("wrong_field_count")
+        for hint in _hints(codes):
+            console.aside(f"rejected: hint: {hint}")
         if self.count > len(self._first):
             rest = f"see {self._options.rejects}" if self._options.rejects else "--rejects FILE writes all to a file"
             console.aside(f"rejected: {self.count - len(self._first):,} more; {rest}")
 
 
 @dataclass
-class _Reason:
-    """One kind of reason: its first case, and how often it came."""
+class _Kind:
+    """Rejects for one reason in one column: the first of them, and how many there are."""
 
+    code: str
     example: str
     count: int = 0
 
 
-def _hints(reasons: Iterable[str]) -> list[str]:
-    """Options that help against some of these reasons."""
-    found = list(reasons)
-    return [words for pattern, words in _HINTS if any(re.search(pattern, reason) for reason in found)]
+def _hints(codes: set[str]) -> list[str]:
+    """Options that help against some reasons."""
+    return [words for code, words in _HINTS.items() if code in codes]

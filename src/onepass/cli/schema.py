@@ -8,27 +8,13 @@ import click
 if TYPE_CHECKING:
     from onepass.cli.console import Console
     from onepass.tables.columns.errors import SchemaError
-    from onepass.tables.columns.notation import Notation
     from onepass.tables.model import TabularModel
+    from onepass.tables.reasons import Reason
     from onepass.tables.schema import SchemaOptions
 
-__all__ = ["flag", "notation_option", "schema_error_words", "schema_options", "tell_choices"]
+__all__ = ["flag", "schema_error_words", "schema_options", "tell_choices"]
 
 _FLAGS = {"kinds": "--as", "date_formats": "--date-format"}
-_SETTINGS = (
-    "model_kind",
-    "hidden",
-    "activation",
-    "outliers",
-    "forgetting",
-    "drift",
-    "prior_scale",
-    "intercept_scale",
-    "seed",
-    "weight",
-    "by",
-)
-_PLAIN = ("task", "classes", "columns", "ignore", "one_hot", "buckets", "sample", "text_buckets", "log_target")
 
 
 def flag(setting: str) -> str:
@@ -46,7 +32,6 @@ def schema_options(target: str, shape: dict[str, Any]) -> "SchemaOptions":
     """What the options ask for, checked as far as that goes without the data."""
     from onepass.tables.columns.encoding import KINDS
     from onepass.tables.schema import SchemaOptions
-    from onepass.tables.settings import Settings
 
     kinds = {}
     for entry in shape["kinds"]:
@@ -55,18 +40,7 @@ def schema_options(target: str, shape: dict[str, Any]) -> "SchemaOptions":
             raise click.UsageError(f"--as {entry!r} is not COLUMN=KIND, with KIND one of {', '.join(KINDS)}.")
         kinds[column] = kind
     _check_model(shape)
-    noise = None if shape["noise"] == "learn" else shape["noise"]
-    covariance = None if shape["covariance"] == "auto" else shape["covariance"]
-    settings = Settings(noise=noise, covariance=covariance, **{name: shape[name] for name in _SETTINGS})
-    plain = {name: shape[name] for name in _PLAIN}
-    return SchemaOptions(target, kinds=kinds, notation=notation_option(shape), settings=settings, **plain)
-
-
-def notation_option(shape: dict[str, Any]) -> "Notation":
-    """How values are written, as far as the options say."""
-    from onepass.tables.columns.notation import Notation
-
-    return Notation(shape["decimal"], shape["missing"], tuple(shape["date_formats"]))
+    return SchemaOptions.of(target, **{**shape, "kinds": kinds, "date_formats": tuple(shape["date_formats"])})
 
 
 def _check_model(shape: dict[str, Any]) -> None:
@@ -93,7 +67,7 @@ def _check_model(shape: dict[str, Any]) -> None:
         )
 
 
-def tell_choices(console: "Console", model: "TabularModel", reason: str) -> None:
+def tell_choices(console: "Console", model: "TabularModel", reason: "Reason") -> None:
     """Print what was chosen for a new model, its task for this reason, and what may be meant otherwise."""
     console.fact("task", _task_words(model, reason))
     for name, words in model.choices():
@@ -102,7 +76,7 @@ def tell_choices(console: "Console", model: "TabularModel", reason: str) -> None
         console.aside(f"column {name}: {doubt}; --as {name}=number takes it for numbers and rejects rows with others")
 
 
-def _task_words(model: "TabularModel", reason: str) -> str:
+def _task_words(model: "TabularModel", reason: "Reason") -> str:
     """The task of a new model, why it was chosen, and how to choose another."""
     from onepass.tables.targets import CountTarget
 
@@ -110,7 +84,7 @@ def _task_words(model: "TabularModel", reason: str) -> str:
     if isinstance(model.target, CountTarget):
         return f"counts ({name}: {reason})"
     if not model.labels:
-        counts = "--task counts would take them for counts, " if reason.startswith("whole numbers") else ""
+        counts = "--task counts would take them for counts, " if reason.code == "whole_numbers" else ""
         more = "".join(f"; {words}" for words in _target_options(model))
         return f"regression ({name}: {reason}; {counts}--task classification would take its values for classes{more})"
     count = "two classes" if len(model.labels) == 2 else f"{len(model.labels)} classes"

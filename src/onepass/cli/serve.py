@@ -70,7 +70,7 @@ def _network(value: Any) -> Any:
 
 def _checked_place(value: Any) -> Path | str:
     """A folder, a file or the address of a database."""
-    from onepass.files.events import is_address
+    from onepass.events import is_address
 
     if is_address(value):
         return value
@@ -430,7 +430,7 @@ def _check_events(events: str | None, *, follow: bool) -> None:
         if follow:
             raise click.UsageError("--follow needs --events, the place where the service that learns keeps its events.")
         return
-    from onepass.files.events import is_address
+    from onepass.events import is_address
 
     if not is_address(events) and ("://" in events or not Path(events).absolute().parent.is_dir()):
         words = "an address such as postgresql://host/database, or a file in an existing folder"

@@ -16,14 +16,15 @@ from onepass.cli.alarms import Alarms
 from onepass.cli.console import Console, counted
 from onepass.cli.errors import INTERRUPTED, REJECTED
 from onepass.cli.left_out import tell_left_out
-from onepass.cli.rejects import Rejects, TooManyRejectsError
+from onepass.cli.rejects import RejectOptions, Rejects, TooManyRejectsError
 
 if TYPE_CHECKING:
+    from onepass.cli.options import RunOptions
     from onepass.files.versions import VersionedFile
+    from onepass.tables.history import TrainingHistory
     from onepass.tables.inputs import Inputs, Step
-    from onepass.tables.ledger import Ledger
     from onepass.tables.model import TabularModel
-    from onepass.tables.progress import ResumedRun
+    from onepass.tables.progress import Progress, ResumedRun
     from onepass.tables.readers.source import Source
     from onepass.tables.training import CheckpointPolicy, TrainingRun
 
@@ -37,7 +38,7 @@ __all__ = [
     "only_writer",
     "report",
     "resume_run",
-    "run",
+    "run_logs",
     "set_aside_words",
     "stoppable",
     "without_known",
@@ -56,6 +57,23 @@ class Logs(NamedTuple):
     def note(self) -> dict[str, Any]:
         """What has to be kept with a run's progress, so that nothing is written down twice."""
         return {**self.rejects.note(), **self.alarms.note()}
+
+    def run(
+        self, training: "TrainingRun", options: "RunOptions", console: Console, asked: dict[str, Any] | None = None
+    ) -> int:
+        """Learn everything, say how it went, and give the exit code."""
+        detecting = replace(training, detector=self.alarms.detector)
+        return _run(detecting, checkpoint_policy(options.every), self, console, asked or {})
+
+
+@contextmanager
+def run_logs(
+    rejecting: RejectOptions, alarms: Path | None, model: "TabularModel", progress: "Progress | None"
+) -> Iterator[Logs]:
+    """The files that a run writes down rejects and alarms in, which go on where an interrupted run ended."""
+    notes = None if progress is None else progress.notes
+    with Alarms(alarms, model, notes) as watched, Rejects(rejecting, notes) as log:
+        yield Logs(log, watched)
 
 
 class Tally(NamedTuple):
@@ -121,7 +139,7 @@ def given_files(files: tuple[str, ...], again: bool, console: Console) -> tuple[
 
 
 def without_known(
-    inputs: "Inputs", sources: "list[Source]", ledger: "Ledger", again: bool, console: Console
+    inputs: "Inputs", sources: "list[Source]", history: "TrainingHistory", again: bool, console: Console
 ) -> "Inputs":
     """The files without those that were learned before; what is left out is reported."""
     from onepass.tables.selection import KnownContentError, select
@@ -129,7 +147,7 @@ def without_known(
     if again or inputs.is_stream:
         return inputs
     try:
-        selected = select(inputs.files, sources, ledger, inputs.reading)
+        selected = select(inputs.files, sources, history, inputs.reading)
     except KnownContentError as error:
         raise click.ClickException(
             f"{error}; --again learns all of it once more, and 'onepass undo' reverts the last run first."
@@ -137,7 +155,7 @@ def without_known(
     for one in selected:
         if one.start is None:
             console.aside(f"{one.file} {one.reason} and is left out; --again learns it again")
-        elif one.reason:
+        elif one.reason is not None:
             console.aside(f"{one.file} {one.reason}")
     return replace(inputs, starts=tuple(one.start for one in selected))
 
@@ -197,7 +215,7 @@ def checkpoint_policy(every: tuple[str, float]) -> "CheckpointPolicy":
     return CheckpointPolicy(rows=int(amount), seconds=None) if unit == "rows" else CheckpointPolicy(seconds=amount)
 
 
-def run(
+def _run(
     training: "TrainingRun", policy: "CheckpointPolicy", logs: Logs, console: Console, asked: dict[str, Any]
 ) -> int:
     """Learn everything, say how it went, and give the exit code."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass._validation import as_floats
+from onepass._validation import ArgumentError, as_floats
 from onepass.decisions.policies import ArmScores
 from onepass.likelihoods import named
 
@@ -29,7 +29,7 @@ class RewardScale:
         """The scale that brings a range of rewards to -1 to 1."""
         limits = as_floats(reward_range, "reward_range")
         if limits.shape != (2,) or not 0.5 * limits[0] < 0.5 * limits[1]:
-            raise ValueError(f"reward_range must be a pair (low, high) with low below high, got {reward_range!r}")
+            raise ArgumentError("reward_range", f"must be a pair (low, high) with low below high, got {reward_range!r}")
         low, high = limits.tolist()
         if not named(observation).is_numeric:
             return cls(observation, (low, high))

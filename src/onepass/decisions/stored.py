@@ -19,8 +19,8 @@ from onepass.decisions.bandit import ContextualBandit, Plan
 from onepass.decisions.changes import Change
 from onepass.decisions.choice import Pending
 from onepass.decisions.request import request_digest
+from onepass.events import Event, EventLog, EventStoreError, Snapshot
 from onepass.files.checkpoint import from_bytes, to_bytes
-from onepass.files.events import Event, EventLog, EventStoreError, Snapshot
 
 __all__ = [
     "StoredBandit",
@@ -59,7 +59,7 @@ def open_bandit(store: EventLog, name: str, make: Callable[[], ContextualBandit]
     --------
     >>> import os, tempfile
     >>> from onepass.decisions import ContextualBandit, open_bandit
-    >>> from onepass.files.events import EventStore
+    >>> from onepass.events import EventStore
     >>> path = os.path.join(tempfile.mkdtemp(), "decisions.sqlite")
     >>> with EventStore(path) as store:
     ...     bandit = open_bandit(store, "headline", lambda: ContextualBandit(["a", "b"], n_features=1))

@@ -9,6 +9,7 @@ from onepass._extras import is_installed
 from onepass._typing import FloatArray
 from onepass.estimators.batch import PredictedRows
 from onepass.evaluation.baselines import TunedBaseline, installed_baselines
+from onepass.evaluation.held_out import HeldOut
 from onepass.evaluation.metrics import (
     REGISTRY,
     ClassPredictions,
@@ -23,7 +24,6 @@ from onepass.evaluation.metrics import (
     RootMeanSquaredError,
     Task,
 )
-from onepass.evaluation.test_split import TestSplit
 from onepass.evaluation.worst_row import WorstRow
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.errors import StreamError
@@ -66,11 +66,11 @@ class Trial:
         Learns every row.
     compare : bool
         Have the baselines predict and learn the same rows, each with the setting that was best so far.
-    split : TestSplit, optional
+    split : HeldOut, optional
         Rows that are not learned, and alone are scored; without, every row is scored before it is learned.
     """
 
-    def __init__(self, model: TabularModel, *, compare: bool = False, split: TestSplit | None = None) -> None:
+    def __init__(self, model: TabularModel, *, compare: bool = False, split: HeldOut | None = None) -> None:
         self.model = model
         self.split = split
         self.rows: int = 0

@@ -1,1 +1,1 @@
-"""Saving models, written atomically and safe to load, and storing the events they learn from, durably."""
+"""Saving models: written whole or not at all, safe to load, one writer at a time."""

@@ -77,7 +77,7 @@ def atomic_file(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     draft = path.with_name(f".{path.name}.{token_hex(_TOKEN)}.part")
     try:
         with open(draft, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-            try_lock(file.fileno())  # by which `clear_drafts` sees that somebody still writes it
+            try_lock(file.fileno())  # by which `clear_drafts` sees that it is still being written
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -116,7 +116,7 @@ def _is_abandoned(draft: Path) -> bool:
     try:
         with draft.open("rb") as file:
             return try_lock(file.fileno())
-    except OSError:  # somebody was faster, or it belongs to another process
+    except OSError:  # another process was faster, or it belongs to another process
         return False
 
 

@@ -93,7 +93,7 @@ def load_with_parameters(path: str | os.PathLike[str]) -> tuple[Any, Parameters]
 
 
 def save_with_parameters(model: Any, path: str | os.PathLike[str], more: Parameters) -> None:
-    """Write a model as `save` does, with further parameters in the file that are no part of the model."""
+    """Write a model as `save` does, with further parameters in the file that are not part of the model."""
     parameters, arrays = exported(model)
     write_atomically(Path(path), _encoded(type(model).__name__, {**parameters, **more}, arrays))
 

@@ -1,7 +1,7 @@
 """One writer at a time for a file: a lock of the operating system on a file next to it.
 
 The system gives the lock back when its holder ends, however it ends, so a crash leaves nothing locked. The file
-``NAME.lock`` says who holds it, for the message that others get; it is gone when nobody does. Where the file system
+``NAME.lock`` says who holds it, for the message that others get; it is deleted with the lock. Where the file system
 knows no locks (some network folders) there is none, and a writer has to check whether the file has changed.
 """
 
@@ -19,11 +19,11 @@ __all__ = ["LockedError", "check_unlocked", "lock_path", "locked", "try_lock"]
 _TAKEN = {EACCES, EAGAIN, EDEADLK, EWOULDBLOCK}
 _NO_LOCKS = {ENOLCK, ENOSYS, ENOTSUP}
 _PAUSE = 0.1  # seconds between two attempts
-_FAR = 2**30  # Windows locks bytes, and nobody else can read those; who holds the lock has to stay readable
+_FAR = 2**30  # Windows locks bytes, which no other process can read; who holds the lock has to stay readable
 
 
 class LockedError(ValueError):
-    """Somebody else holds the lock; the message says who, as far as that is known.
+    """Another process holds the lock; the message says which, as far as that is known.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ def locked(path: Path, wait: float = 0.0) -> Iterator[None]:
     Raises
     ------
     LockedError
-        If somebody else holds the lock for longer than that.
+        If another process holds the lock for longer than that.
 
     Examples
     --------
@@ -80,12 +80,12 @@ def locked(path: Path, wait: float = 0.0) -> Iterator[None]:
 
 
 def check_unlocked(path: Path) -> None:
-    """Raise if somebody holds the lock of a file; writes nothing, so the folder may be read-only.
+    """Raise if a process holds the lock of a file; writes nothing, so the folder may be read-only.
 
     Raises
     ------
     LockedError
-        If somebody holds the lock.
+        If a process holds the lock.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def check_unlocked(path: Path) -> None:
 
 
 def try_lock(handle: int) -> bool:
-    """Lock an open file until it is closed; False if somebody else has."""
+    """Lock an open file until it is closed; False if another process has."""
     try:
         _lock(handle)
     except OSError as error:

@@ -20,7 +20,7 @@ _SHORT = 12  # hexadecimal digits of a version in a name
 
 
 class ChangedError(ValueError):
-    """Somebody else has written a file since it was read."""
+    """Another process has written a file since it was read."""
 
 
 class NothingToUndoError(ValueError):
@@ -78,7 +78,7 @@ class VersionedFile:
         Raises
         ------
         ChangedError
-            If somebody else has written the file meanwhile; the content is then kept next to it.
+            If another process has written the file meanwhile; the content is then kept next to it.
         """
         if version(self.path) != self.version:
             kept = _free_name(self.path)

@@ -5,14 +5,13 @@ found before a model is made, and named.
 """
 
 import json
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct
 
+from onepass._validation import ArgumentError
 from onepass.decisions.bandit import ContextualBandit
 from onepass.files.checkpoint import to_bytes
 from onepass.service.description import (
@@ -21,25 +20,28 @@ from onepass.service.description import (
     BanditFromArms,
     CategoryColumn,
     ClassTarget,
-    ModelOptions,
     TableFromColumns,
     TableFromRows,
     TableOptions,
     texts,
 )
 from onepass.service.errors import ProblemError
+from onepass.service.mismatch import Mismatch, find_mismatch
 from onepass.service.operations import checked_content
 from onepass.service.wire import Declared
-from onepass.service.wording import mismatch_in_words
 from onepass.tables import targets
 from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.text import Text
 from onepass.tables.inputs import Inputs, steps
 from onepass.tables.model import TabularModel
+from onepass.tables.readers.byte_stream import ByteStream
 from onepass.tables.readers.errors import StreamError
+from onepass.tables.readers.json_lines import JsonFile
+from onepass.tables.readers.options import AS_FOUND
+from onepass.tables.readers.origins import GivenBytes
 from onepass.tables.schema import SchemaOptions, infer_model
-from onepass.tables.settings import Settings, resolve_model_kind
+from onepass.tables.settings import resolve_model_kind
 
 __all__ = ["declared_content", "model_content"]
 
@@ -63,18 +65,19 @@ def declared_content(declared: Declared) -> bytes:
         return to_bytes(_MADE[given[0]](_checked(declared, given[0])))
     except SchemaError as error:
         field = {None: given[0], "target": "target"}.get(error.setting, f"options.{error.setting}")
-        raise ProblemError(422, "bad description", str(error), field=field) from None
+        raise ProblemError.of(error.reason, field, "bad description") from None
     except StreamError as error:
         raise ProblemError(422, "bad description", str(error), field=given[0]) from None
+    except ArgumentError as error:
+        raise ProblemError(422, "bad description", str(error), field=_field_of(error.argument, given[0])) from None
     except ValueError as error:
-        raise ProblemError(422, "bad description", str(error), field=_blamed(str(error), given[0])) from None
+        raise ProblemError(422, "bad description", str(error), field=given[0]) from None
 
 
-def _blamed(words: str, part: str) -> str:
-    """The field that an error of the library is about: it begins with the name of an argument."""
+def _field_of(argument: str, part: str) -> str:
+    """The field of a description that becomes an argument of the library."""
     kind, place = (Bandit, "bandit") if part == "bandit" else (TableOptions, "options")
-    name = words.split("=", 1)[0].split(" ", 1)[0]
-    return f"{place}.{name}" if name in kind.__struct_fields__ else part
+    return f"{place}.{argument}" if argument in kind.__struct_fields__ else part
 
 
 def _checked(declared: Declared, part: str) -> Any:
@@ -90,8 +93,8 @@ def _checked(declared: Declared, part: str) -> Any:
     try:
         return msgspec.convert(given, form)
     except msgspec.ValidationError as error:
-        words, path = mismatch_in_words(error, form, "the description", given)
-        raise ProblemError(422, "bad value", words, field=path.removeprefix(".")) from None
+        found = find_mismatch(given, form, "the description") or Mismatch("wrong_type", part, str(error))
+        raise ProblemError(422, "bad value", found.words, field=found.path.removeprefix("."), code=found.code) from None
 
 
 _NOTHING = msgspec.structs.asdict(Declared())
@@ -130,44 +133,23 @@ def _given(options: Struct) -> dict[str, Any]:
     return found
 
 
-def _settings(options: dict[str, Any]) -> dict[str, Any]:
-    """Take what is chosen about a model out of options; words of the command line for what is the default mean that."""
-    settings = {name: options.pop(name) for name in ModelOptions.__struct_fields__ if name in options}
-    for name, word in (("noise", "learn"), ("covariance", "auto")):
-        if settings.get(name) == word:
-            settings[name] = None
-    return settings
-
-
 def _from_rows(asked: TableFromRows) -> TabularModel:
-    options = _given(asked.options)
-    settings = _settings(options)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "rows"
-        file.write_text("".join(f"{json.dumps(row)}\n" for row in asked.rows))
-        try:
-            return _inferred(asked, str(file), SchemaOptions(asked.target, settings=Settings(**settings), **options))
-        except (SchemaError, StreamError, ValueError) as error:  # the file is nothing that was given
-            error.args = tuple(str(part).replace(str(file), "the table") for part in error.args)
-            raise
-
-
-def _inferred(asked: TableFromRows, file: str, options: SchemaOptions) -> TabularModel:
-    inputs = Inputs((file,))
-    sources = inputs.sources()
-    model, _ = infer_model(sources, options, rereadable=True)
+    lines = "".join(f"{json.dumps(row)}\n" for row in asked.rows).encode()
+    sources = [JsonFile(ByteStream.opened(GivenBytes("the table", lines)), AS_FOUND)]
+    wanted = SchemaOptions.of(asked.target, **_given(asked.options))
+    model, _ = infer_model(sources, wanted, rereadable=True)
     if not asked.learn:
         return model.start()
-    for step in steps(model, inputs, sources):
+    for step in steps(model, Inputs(("the table",)), sources):
         if step.rows.rejects:
             reject = step.rows.rejects[0]
-            raise ProblemError(422, "bad value", reject.reason, field=f"rows[{reject.line - 1}]")
+            raise ProblemError.of(reject.reason, f"rows[{reject.line - 1}]")
         model.learn(step.rows)
     return model
 
 
 def _from_columns(asked: TableFromColumns) -> TabularModel:
-    options, columns = _settings(_given(asked.options)), asked.columns
+    options, columns = _given(asked.options), asked.columns
     _check_names(columns, asked.target, options)
     for i, column in enumerate(columns):
         if isinstance(column, CategoryColumn):
@@ -181,8 +163,8 @@ def _from_columns(asked: TableFromColumns) -> TabularModel:
     encoding = Encoding(tuple(encoded), {})
     if encoding.texts:
         options.setdefault("covariance", "diagonal")
-    settings = Settings(**{"prior_scale": 1.0, "model_kind": "perceptron", **options})
-    chosen, reason = resolve_model_kind(settings, len(encoding.features), target, None)
+    wanted = SchemaOptions.of(target.name, **{"prior_scale": 1.0, "model_kind": "perceptron", **options})
+    chosen, reason = resolve_model_kind(wanted.settings, len(encoding.features), target, None)
     model = TabularModel(encoding, target, chosen)
     model.kind_reason = reason
     return model.start()

@@ -1,7 +1,10 @@
 """The exception that refuses a request: it is answered as problem details (RFC 9457)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from onepass.tables.reasons import Reason
 
 __all__ = ["ProblemError", "StoringProblemError", "reason_in_words"]
 
@@ -15,6 +18,7 @@ class ProblemError(Exception):
     title : the kind of problem, the same words for all of its kind
     detail : what was given, what is allowed, what to do; one sentence or two
     field : the part of the request that is to blame, such as ``x.km``
+    code : what is wrong with it, for programs, such as ``not_a_number``
     retry_after : seconds after which the same request may succeed
     more : further members of the answer
     place : which of many is to blame, as what they are called and a number from 1, such as ``("line", 3)``
@@ -32,6 +36,7 @@ class ProblemError(Exception):
         detail: str,
         *,
         field: str | None = None,
+        code: str | None = None,
         retry_after: float | None = None,
         more: Mapping[str, Any] | None = None,
         place: tuple[str, int] | None = None,
@@ -41,9 +46,15 @@ class ProblemError(Exception):
         self.status = status
         self.title = title
         self.field = field
+        self.code = code
         self.retry_after = retry_after
         self.more: dict[str, Any] = dict(more or {})
         super().__init__(f"{title}: {self.detail}")
+
+    @classmethod
+    def of(cls, reason: "Reason", field: str, title: str = "bad value") -> Self:
+        """A value that a table gives a reason to refuse."""
+        return cls(422, title, str(reason), field=field, code=reason.code)
 
     @property
     def detail(self) -> str:
@@ -57,6 +68,7 @@ class ProblemError(Exception):
             self.title,
             self._words,
             field=self.field,
+            code=self.code,
             retry_after=self.retry_after,
             more=self.more,
             place=(what, number),
@@ -65,8 +77,9 @@ class ProblemError(Exception):
     def body(self) -> dict[str, Any]:
         """The members of the answer's body."""
         own = {"title": self.title, "status": self.status, "detail": self.detail}
-        field = {} if self.field is None else {"field": self.field}
-        return own | field | dict([] if self.place is None else [self.place]) | self.more
+        blamed = {"field": self.field, "code": self.code}
+        own |= {name: value for name, value in blamed.items() if value is not None}
+        return own | dict([] if self.place is None else [self.place]) | self.more
 
 
 class StoringProblemError(ProblemError):

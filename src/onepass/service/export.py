@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from onepass.decisions.stored import change_of
+from onepass.events import Event, EventLog, EventStore
 from onepass.files.atomic import atomic_file
-from onepass.files.events import Event, EventLog, EventStore
 from onepass.service.journal import Journal
 from onepass.service.note import ServiceNote
 from onepass.service.state import EVENTS

@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from onepass.files.events import EventLog
+from onepass.events import EventLog
 from onepass.service.clock import ServiceClock
 from onepass.service.counting import Counts, Durations
 from onepass.service.declared import model_content

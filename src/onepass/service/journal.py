@@ -11,7 +11,7 @@ from errno import EAGAIN
 from itertools import groupby, islice
 from typing import Any
 
-from onepass.files.events import Event, EventLog, EventStoreError
+from onepass.events import Event, EventLog, EventStoreError
 from onepass.service.errors import ProblemError
 from onepass.service.learner import History, Learner, Prepared
 

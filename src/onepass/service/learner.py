@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from onepass._typing import FloatArray
+from onepass.events import Event
 from onepass.files.checkpoint import from_bytes
-from onepass.files.events import Event
 from onepass.service.errors import ProblemError
 from onepass.service.scores import AlarmKind, Scores
 from onepass.service.served import RowModel, RowNumbers, Served, serve

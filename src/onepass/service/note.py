@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import msgspec
 
+from onepass.events import EventLog, EventStoreError
+from onepass.events.sqlite.tail import why_lost
 from onepass.files.atomic import write_atomically
-from onepass.files.events import EventLog, EventStoreError
-from onepass.files.events.sqlite.tail import why_lost
 from onepass.service.settings import SERVICE
 
 __all__ = ["NOTE", "ServiceNote"]

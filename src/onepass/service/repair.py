@@ -14,8 +14,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from onepass.events import Event, EventStoreError, Remains, Snapshot
 from onepass.files.atomic import atomic_file
-from onepass.files.events import Event, EventStoreError, Remains, Snapshot
 from onepass.files.lock import locked
 from onepass.service.errors import reason_in_words
 from onepass.service.journal import Journal, each_group, own_key, replay

@@ -10,7 +10,7 @@ import numpy as np
 
 from onepass.decisions.arms.table import decode_arm
 from onepass.evaluation.metrics import Curve
-from onepass.files.events import Event
+from onepass.events import Event
 
 __all__ = ["RewardScores"]
 

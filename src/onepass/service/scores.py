@@ -27,7 +27,7 @@ from onepass.evaluation.metrics import (
     RootMeanSquaredError,
     Task,
 )
-from onepass.files.events import Event
+from onepass.events import Event
 
 __all__ = ["AlarmKind", "Scores"]
 

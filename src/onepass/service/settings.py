@@ -18,7 +18,7 @@ class ServiceSettings:
     data : folder with models and events, created if it does not exist
     events : address of a PostgreSQL database that keeps the events; None for a SQLite file in the folder
     follow : whether only to predict, with the models that another service with the same ``events`` learns
-    durability : "full" or "relaxed", as for `onepass.files.events.EventStore`
+    durability : "full" or "relaxed", as for `onepass.events.EventStore`
     queue : how many requests may wait to be learned, per model; more are answered with 429
     deadline : seconds that a request may wait in the queue; then it is answered with 503
     max_body : largest size of a request's body, in bytes

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from onepass.files.events import EventLog, EventStoreError, is_address, open_event_log
+from onepass.events import EventLog, EventStoreError, is_address, open_event_log
 from onepass.files.lock import locked
 from onepass.service.clock import ServiceClock
 from onepass.service.declared import model_content

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from onepass.decisions.planned import Planned
-from onepass.files.events import Event, EventStoreError
+from onepass.events import Event, EventStoreError
 from onepass.service.errors import ProblemError
 from onepass.service.journal import Journal
 from onepass.service.learner import Learner, Prepared

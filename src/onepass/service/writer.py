@@ -17,7 +17,7 @@ from collections.abc import Callable
 from errno import ENOSPC, EROFS
 from typing import Any
 
-from onepass.files.events import EventStoreError
+from onepass.events import EventStoreError
 from onepass.service.counting import SECONDS, Durations
 from onepass.service.errors import ProblemError, StoringProblemError, reason_in_words
 from onepass.service.journal import Journal

@@ -13,7 +13,7 @@ from onepass.tables.model import TabularModel
 from onepass.tables.rows import Rows
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget
 
-__all__ = ["CHANGE", "OUTLIER", "Alarm", "Watch", "can_watch"]
+__all__ = ["CHANGE", "OUTLIER", "Alarm", "AlarmDetector", "can_detect"]
 
 OUTLIER, CHANGE = "outlier", "change"
 _SURE = 0.5  # probability from which on an alarm is raised
@@ -33,13 +33,13 @@ class Alarm(NamedTuple):
     """The expected number, or the most probable class."""
 
 
-def can_watch(model: TabularModel) -> bool:
+def can_detect(model: TabularModel) -> bool:
     """Whether a model can tell of anything: that it doubts a target, sets an absurd number aside, or sees a change."""
     judges = isinstance(model.target, NumberTarget) and not isinstance(model.target, CountTarget)
     return judges or bool(model.estimator.outliers) or model.estimator.drift == "auto"
 
 
-class Watch:
+class AlarmDetector:
     """Learns rows, and tells of those that raise an alarm.
 
     Parameters

@@ -51,8 +51,8 @@ def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
     if model.estimator.prior_scale == "auto":
         shares = np.atleast_2d(model.estimator.prior_weights_)[0]
         yield "prior weights", ", ".join(f"{share:.2f}" for share in shares)
-    if model.ledger.runs and model.ledger.runs[-1].files:
-        names = [file.name for file in model.ledger.runs[-1].files]
+    if model.history.runs and model.history.runs[-1].files:
+        names = [file.name for file in model.history.runs[-1].files]
         yield "last run", ", ".join(names[:_SHOWN]) + (f", ... ({len(names):,} files)" if len(names) > _SHOWN else "")
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from onepass.tables.ledger import LearnedFile
+from onepass.tables.history import LearnedFile
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.batches import RowBlock, row_blocks
 from onepass.tables.readers.content import Content, ContentReader, head_digest

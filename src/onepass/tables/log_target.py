@@ -27,6 +27,7 @@ from onepass.tables.columns.inference import WRONG
 from onepass.tables.columns.number import centre_and_scale
 from onepass.tables.columns.values import Bad, as_numbers
 from onepass.tables.model import TabularModel
+from onepass.tables.reasons import Reason
 from onepass.tables.rows import Rows
 from onepass.tables.settings import Settings
 from onepass.tables.target_inference import n_wild
@@ -61,9 +62,7 @@ def log_target(
     """
     if isinstance(target, CountTarget):
         if asked:
-            raise SchemaError(
-                "counts are always learned by the logarithm of their rate; leave this option out", setting="log_target"
-            )
+            raise SchemaError(Reason("log_of_counts", target.name), setting="log_target")
         return target
     bad: Bad = {}
     values = as_numbers(sample[target.name], target.name, bad, target.written)
@@ -98,11 +97,7 @@ def _as_logarithm(target: NumberTarget, values: FloatArray, outliers: float, why
 def _check_positive(values: FloatArray, name: str) -> None:
     low = values[values <= 0.0]
     if len(low) > WRONG * len(values):
-        raise SchemaError(
-            f"the target {name!r} has values such as {low[0]:g} among the first rows; only numbers above 0 have a "
-            "logarithm",
-            setting="log_target",
-        )
+        raise SchemaError(Reason("log_of_negative", name, float(low[0]), "target"), setting="log_target")
 
 
 def _is_skewed(values: FloatArray) -> bool:

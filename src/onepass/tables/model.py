@@ -26,9 +26,10 @@ from onepass.tables.columns.encoding import Encoded, Encoding
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.roles import read_keys, read_weights
 from onepass.tables.contest import Contest, estimator_class
-from onepass.tables.ledger import Ledger
+from onepass.tables.history import TrainingHistory
 from onepass.tables.prediction import predict_rows
 from onepass.tables.readers.batches import RowBatch
+from onepass.tables.reasons import Reason
 from onepass.tables.row_cost import LONGEST_ROW, RowCost
 from onepass.tables.rows import Rows, record_text, rejects_of
 from onepass.tables.settings import Settings, make_estimator
@@ -64,7 +65,7 @@ class TabularModel:
         self._check_cost()
         self.n_rows: int = 0
         self.n_rejected: int = 0
-        self.ledger: Ledger = Ledger()
+        self.history: TrainingHistory = TrainingHistory()
         """The runs in which it has learned, and their files."""
         self.kind_reason: str = ""
         """Why no network was tried, where that was left open."""
@@ -76,7 +77,7 @@ class TabularModel:
         model.encoding, model.target, model.estimator = encoding, target, estimator
         model.weight = model.by = None
         model.n_rows, model.n_rejected = int(estimator.n_seen_), 0
-        model.ledger, model.kind_reason = Ledger(), ""
+        model.history, model.kind_reason = TrainingHistory(), ""
         return model
 
     def __repr__(self) -> str:
@@ -88,10 +89,9 @@ class TabularModel:
         """Refuse a model whose rows take so long that it is of no use."""
         if self.cost.to_learn <= LONGEST_ROW:
             return
+        sizes: dict[str, Any] = {"outputs": self.layers[-1], "weights": self.n_weights, "most": LONGEST_ROW}
         raise SchemaError(
-            f"learning one row would take about {self.cost.to_learn:,.0f} s, with {self.layers[-1]:,} outputs, "
-            f"{self.n_weights:,} weights and covariance={self.covariance!r}; at most {LONGEST_ROW:g} s is allowed: use "
-            "a cheaper covariance, smaller hidden layers or none, or fewer classes",
+            Reason("row_too_slow", value=self.covariance, seconds=self.cost.to_learn, **sizes),
             suggestions={"covariance": "auto", "hidden": "", "classes": ""},
         )
 
@@ -266,7 +266,7 @@ class TabularModel:
         learner_of(self.estimator).close_block()
 
     def decide_contest(self) -> None:
-        """End a contest of estimators, if there is one: rows that come again are no test of what was learned."""
+        """End a contest of estimators, if there is one: rows that come again don't test what was learned."""
         if isinstance(self.estimator, Contest):
             self.estimator.decide()
 
@@ -405,7 +405,7 @@ class TabularModel:
             "weight": self.weight,
             "by": self.by,
             "progress": None,  # a run keeps its own here: see onepass.tables.progress
-            "ledger": self.ledger.state(),
+            "history": self.history.state(),
         }
         return parameters, nested("estimator", arrays)
 
@@ -429,7 +429,7 @@ class TabularModel:
         model.kind_reason = str(parameters["kind_reason"])
         if (progress := parameters["progress"]) is not None:
             _check_files(progress["input"], "progress")
-        model.ledger = Ledger.from_state(parameters["ledger"])
+        model.history = TrainingHistory.from_state(parameters["history"])
         return model
 
 

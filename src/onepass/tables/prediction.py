@@ -1,23 +1,30 @@
 """Predictions for rows of a table, wherever they come from: a batch of a file, a data frame, or a list."""
 
 import warnings
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.values import Bad
-from onepass.tables.columns.wording import no_such_column
 from onepass.tables.explanation import explain
 from onepass.tables.frames import arrow_table
-from onepass.tables.readers.batches import RowBatch
+from onepass.tables.readers.batches import RowBatch, row_blocks
+from onepass.tables.readers.errors import StreamError
+from onepass.tables.readers.options import AS_FOUND, ReadOptions
+from onepass.tables.readers.paths import expand
+from onepass.tables.readers.prefetch import prefetch
+from onepass.tables.readers.registry import open_source
+from onepass.tables.readers.source import Source
+from onepass.tables.reasons import Reason
+from onepass.tables.rows import Reject, rejects_of
 
 if TYPE_CHECKING:
     from onepass.tables.model import TabularModel
 
-__all__ = ["predict_batch", "predict_rows"]
+__all__ = ["PredictedBatch", "predict", "predict_batch", "predict_rows", "predict_sources"]
 
 
 def predict_batch(
@@ -39,6 +46,76 @@ def predict_batch(
     return pa.RecordBatch.from_pydict(columns), encoded.bad
 
 
+class PredictedBatch(NamedTuple):
+    """Rows of a file with their predictions, and what was rejected among them."""
+
+    source: Source
+    batch: RowBatch
+    predictions: Any  # a record batch with a row for each of the batch; None: there are none
+    n_empty: int  # rows that could not be predicted
+    rejects: tuple[Reject, ...]  # these, and records that can't be read as rows
+    share: float  # of all input that has been read
+
+
+def predict_sources(
+    model: "TabularModel",
+    sources: Sequence[Source],
+    level: float,
+    keep: Sequence[str] = (),
+    *,
+    explained: bool = False,
+    aligned: bool = True,
+) -> Iterator[PredictedBatch]:
+    """Predict all rows of files, which are read in a thread ahead; without ``aligned`` none waits for others."""
+    types = dict.fromkeys(keep, pa.string()) | model.types(target=False)
+    for number, source in enumerate(sources):
+        blocks = row_blocks(source.batches(types, 0), model.rows_per_prediction, aligned=aligned)
+        for batch in (batch for block in prefetch(blocks) for batch in block.batches):
+            share = (number + batch.share) / len(sources)
+            if len(batch):
+                predicted, bad = predict_batch(model, batch, level, keep, explained=explained)
+                yield PredictedBatch(source, batch, predicted, len(bad), rejects_of(batch, bad), share)
+            else:
+                yield PredictedBatch(source, batch, None, 0, rejects_of(batch, {}), share)
+
+
+def predict(
+    model: "TabularModel",
+    files: str | Sequence[str],
+    *,
+    level: float = 0.95,
+    keep: Sequence[str] = (),
+    reading: ReadOptions = AS_FOUND,
+) -> Any:
+    """Predict the rows of files; returns an Arrow table of what ``onepass predict`` writes.
+
+    Parameters
+    ----------
+    model : TabularModel
+    files : path or paths, also patterns and URLs
+    level : probability with which a new target lies between ``lower`` and ``upper``
+    keep : columns of the files to copy
+    reading : how files are read, where that is not to be found out
+    """
+    from onepass.tables.schema import check_has  # which makes models, and they predict
+
+    sources = [open_source(file, reading) for file in expand([files] if isinstance(files, str) else list(files))]
+    for source in sources:
+        check_has([*model.needed_columns(target=False), *keep], source)
+    found = list(predict_sources(model, sources, level, keep))
+    rejects = [(one.source.name, reject) for one in found for reject in one.rejects]
+    if rejects:
+        file, first = rejects[0]
+        warnings.warn(
+            f"{len(rejects)} rows can't be predicted, the first in {file}, line {first.line}: {first.reason}",
+            stacklevel=2,
+        )
+    parts = [one.predictions for one in found if one.predictions is not None]
+    if not parts:
+        raise StreamError("there is no row to predict")
+    return pa.Table.from_batches(parts)
+
+
 def predict_rows(model: "TabularModel", rows: Any, level: float) -> Any:
     """An Arrow table of predictions: see `TabularModel.predict`."""
     table = arrow_table(rows)
@@ -51,7 +128,8 @@ def predict_rows(model: "TabularModel", rows: Any, level: float) -> Any:
         raise ValueError("there is no row to predict")
     missing = [name for name in model.needed_columns(target=False) if name not in table.column_names]
     if missing:
-        raise SchemaError(no_such_column("the table", missing, table.column_names))
+        names = table.column_names
+        raise SchemaError(Reason("no_such_column", missing[0], file="the table", missing=missing, names=names))
     parts: list[Any] = []
     reasons: Bad = {}
     start = 0

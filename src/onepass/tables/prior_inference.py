@@ -1,7 +1,7 @@
 """How large weights are likely to be, inferred from the first rows: the prior of a perceptron.
 
 One prior for all tables is too wide for many features and few rows, which it then fits by chance, and for categories
-that nobody has seen, whose intervals it widens. How much the features matter shows in the first rows: the prior is that
+that were never seen, whose intervals it widens. How much the features matter shows in the first rows: the prior is that
 under which their targets are most probable. Numbers share one scale, and every column of categories, words or dates
 has its own, the standard deviation between them; so a new category is expected to differ as much as the known ones do.
 

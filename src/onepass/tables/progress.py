@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from onepass.files.checkpoint import CheckpointError, load, load_with_parameters, save_with_parameters
 from onepass.files.state import Parameters, as_tally
 from onepass.files.versions import version
+from onepass.tables.history import LearnedFile
 from onepass.tables.inputs import Inputs, Position
-from onepass.tables.ledger import LearnedFile
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.content import Content, content_of
 from onepass.tables.readers.errors import StreamError
@@ -165,12 +165,12 @@ def clear_ended(path: Path) -> bool:
         run, model = load_progress(partial), load(path)
     except (FileNotFoundError, CheckpointError):
         return False
-    if run is None or not isinstance(model, TabularModel) or not model.ledger.runs:
+    if run is None or not isinstance(model, TabularModel) or not model.history.runs:
         return False
-    *earlier, last = model.ledger.runs
+    *earlier, last = model.history.runs
     known = {(file["size"], file["digest"]) for file in run.progress.input["files"]}
     ended = (
-        tuple(earlier) == run.model.ledger.runs
+        tuple(earlier) == run.model.history.runs
         and all((file.size, file.head) in known for file in last.files)
         and all(file in last.files for file in run.progress.learned.values())
         and model.n_rows >= run.model.n_rows

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array, issparse, vstack
 from onepass._typing import FloatArray
 from onepass.tables.columns.values import Bad
 from onepass.tables.readers.batches import RowBatch
+from onepass.tables.reasons import Reason
 
 __all__ = ["Reject", "Rows", "record_text", "rejects_of"]
 
@@ -19,7 +20,7 @@ class Reject(NamedTuple):
     """A record that was not learned or predicted, and why."""
 
     line: int
-    reason: str
+    reason: Reason
     text: str = ""
 
 
@@ -32,11 +33,11 @@ class Rows:
     rejects: tuple[Reject, ...]
     lines: int  # records that they were made of, bad ones among them
     line_numbers: Callable[[], Sequence[int]] = tuple
-    """Gives the line of each row in its file; computed only when somebody asks."""
+    """Gives the line of each row in its file; computed only when needed."""
     weights: FloatArray | None = None  # (n,), all above 0; None: each counts once
     keys: tuple[str, ...] | None = None  # of each row, in a model per key
     record: Callable[[int], str] = lambda row: ""
-    """Gives what was read of a row, as a line that can be corrected and learned; made only when somebody asks."""
+    """Gives what was read of a row, as a line that can be corrected and learned; made only when needed."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -91,7 +92,7 @@ def rejects_of(batch: RowBatch, bad: Bad) -> tuple[Reject, ...]:
     if bad:
         lines = batch.lines
         found += [Reject(lines[row], reason, record_text(batch, row)) for row, reason in bad.items()]
-    return tuple(sorted(found))
+    return tuple(sorted(found, key=lambda one: one.line))
 
 
 def record_text(batch: RowBatch, row: int) -> str:

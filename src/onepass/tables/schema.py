@@ -6,7 +6,8 @@ learned: those that are declared, or those that a look through the target column
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from typing import Any
 
 import pyarrow as pa
@@ -18,12 +19,12 @@ from onepass.tables.columns.inference import BUCKETS, ONE_HOT, infer, notation_o
 from onepass.tables.columns.notation import AS_WRITTEN, Notation
 from onepass.tables.columns.roles import check_weights
 from onepass.tables.columns.text import TextSize, has_words_to_learn
-from onepass.tables.columns.wording import listed, no_such_column
 from onepass.tables.log_target import log_target
 from onepass.tables.model import TabularModel
 from onepass.tables.prior_inference import infer_prior, infer_prior_per_key
 from onepass.tables.readers.batches import RowBatch
 from onepass.tables.readers.source import Source
+from onepass.tables.reasons import Reason
 from onepass.tables.settings import MOST_PER_KEY, SAMPLE_PRIOR, Settings, resolve_model_kind
 from onepass.tables.target_inference import infer_target
 from onepass.tables.targets import ClassTarget, NumberTarget, Target
@@ -51,8 +52,34 @@ class SchemaOptions:
     notation: Notation = AS_WRITTEN
     settings: Settings = field(default_factory=Settings)
 
+    @classmethod
+    def of(cls, target: str, **options: Any) -> "SchemaOptions":
+        """Options by their names, whichever record they belong to; "learn" and "auto" are words for defaults of None.
 
-def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable: bool) -> tuple[TabularModel, str]:
+        Examples
+        --------
+        >>> found = SchemaOptions.of("price", hidden=(50,), ignore=("id",), decimal=",", noise="learn")
+        >>> found.settings.hidden, found.ignore, found.notation.decimal, found.settings.noise
+        ((50,), ('id',), ',', None)
+        """
+        known = {name for kind in (cls, Settings, Notation) for name in _names(kind)}
+        if unknown := [name for name in options if name not in known]:
+            close = get_close_matches(unknown[0], known, 1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise TypeError(f"{unknown[0]!r} is not an option of a model{hint}")
+        words = {"noise": "learn", "covariance": "auto"}
+        given: dict[str, Any] = {one: None if words.get(one) == value else value for one, value in options.items()}
+        settings, notation, own = (
+            {name: value for name, value in given.items() if name in _names(kind)} for kind in (Settings, Notation, cls)
+        )
+        return cls(target, **own, notation=Notation(**notation), settings=Settings(**settings))
+
+
+def _names(kind: type[Any]) -> set[str]:
+    return {one.name for one in fields(kind)} - {"target", "notation", "settings", "likely_decimal"}
+
+
+def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable: bool) -> tuple[TabularModel, Reason]:
     """Make a model that has learned nothing, and return it with the reason for its task.
 
     Parameters
@@ -88,9 +115,10 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
     if not encoding.columns:
         reasons = "; ".join(f"{name}: {why}" for name, why in encoding.ignored.items())
         words = next((name for name in encoding.ignored if has_words_to_learn(sample[name])), None)
+        why = f" ({reasons})" if reasons else ""
+        why += "" if words is None else f"; the words of {words!r} can be learned, if it is taken for a text"
         raise SchemaError(
-            f"{first.name} has no column to learn from{f' ({reasons})' if reasons else ''}"
-            + ("" if words is None else f"; the words of {words!r} can be learned, if it is taken for a text"),
+            Reason("no_columns", file=first.name, why=why),
             suggestions={} if words is None else {"kinds": f"{words}=text"},
         )
     settings = options.settings
@@ -102,9 +130,7 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
         asked = bool(options.log_target)
         target = log_target(target, sample, encoding, settings, asked=asked)
     elif options.log_target:
-        raise SchemaError(
-            f"the target {target.name!r} has classes, so its logarithm can't be learned", setting="log_target"
-        )
+        raise SchemaError(Reason("log_of_classes", target.name, role="target"), setting="log_target")
     n_rows = _expected_rows(batches, len(sources)) if rereadable else None
     settings, kind_reason = resolve_model_kind(settings, len(encoding.features), target, n_rows)
     model = TabularModel(encoding, target, _with_prior(settings, encoding, target, sample))
@@ -119,10 +145,8 @@ def _check_by(encoding: Encoding) -> None:
     if not encoding.texts:
         return
     names = [column.name for column in encoding.texts]
-    are = f"{listed(names, 3)} {'is a text' if len(names) == 1 else 'are texts'}"
     raise SchemaError(
-        f"{are}, and a model per key can have at most {MOST_PER_KEY} features, too few for words; leave "
-        f"{'it' if len(names) == 1 else 'them'} out",
+        Reason("texts_per_key", names[0], names=names, most=MOST_PER_KEY),
         setting="by",
         suggestions={"ignore": ",".join(names)},
     )
@@ -166,8 +190,8 @@ def _first_rows(sources: Sequence[Source], n: int) -> tuple[Source, list[RowBatc
             return source, batches
     bad = next((record for batch in sources[0].batches(None, 0) for record in batch.malformed), None)
     if bad is not None:
-        raise SchemaError(f"{sources[0].name} has no rows: line {bad.line} {bad.reason}, and so on")
-    raise SchemaError(f"{sources[0].name} has no rows{left_out_words(sources)}")
+        raise SchemaError(Reason("no_rows", file=sources[0].name, why=f": line {bad.line} {bad.reason}, and so on"))
+    raise SchemaError(Reason("no_rows", file=sources[0].name, why=left_out_words(sources)))
 
 
 def left_out_words(sources: Sequence[Source]) -> str:
@@ -189,7 +213,7 @@ def check_has(needed: Sequence[str], source: Source) -> None:
     names = source.columns()
     missing = [] if names is None else [name for name in needed if name not in names]
     if missing:
-        raise SchemaError(no_such_column(source.name, missing, names or ()))
+        raise SchemaError(Reason("no_such_column", missing[0], file=source.name, missing=missing, names=names or ()))
 
 
 def _check_names(options: SchemaOptions, names: Sequence[str], file: str) -> None:
@@ -198,11 +222,12 @@ def _check_names(options: SchemaOptions, names: Sequence[str], file: str) -> Non
         if (name := getattr(options.settings, setting)) is not None:
             given[setting] = (name,)
             if name == options.target:
-                raise SchemaError(f"{name!r} is the target", setting=setting)
+                raise SchemaError(Reason("is_target", name, role=setting), setting=setting)
     for setting, asked in given.items():
         for name in asked:
             if name not in names:
-                raise SchemaError(no_such_column(file, [name], names), setting=setting)
+                reason = Reason("no_such_column", name, file=file, missing=[name], names=names)
+                raise SchemaError(reason, setting=setting)
 
 
 def _sample(batches: Sequence[RowBatch], names: Sequence[str]) -> Any:

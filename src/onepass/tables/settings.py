@@ -18,13 +18,14 @@ from onepass.layers.layout import Layout
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.contest import Contest
 from onepass.tables.prior_inference import Prior
+from onepass.tables.reasons import Reason
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
 
 __all__ = ["MOST_PER_KEY", "SAMPLE_PRIOR", "Settings", "make_estimator", "resolve_model_kind"]
 
 _MOST_FULL = 10_000  # features up to which all correlations between weights may be asked for
 SAMPLE_PRIOR = "sample"  # the scales of the prior are to be inferred from the first rows
-HIDDEN = (50,)  # units of a network that nobody gave any
+HIDDEN = (50,)  # hidden units when none were given
 # Multiply-adds up to which a network is tried, some 1.2 ms per row (any full covariance) and 20 s for all rows.
 _MOST_PER_ROW, _MOST_IN_ALL = 6_100_000, 100_000_000_000
 _PER_SECOND = 5e9
@@ -53,7 +54,7 @@ class Settings:
 
     @property
     def is_network(self) -> bool:
-        """Whether a network is asked for: where nobody has, the first rows may still choose one."""
+        """Whether a network is asked for; if not, the first rows may still choose one."""
         return bool(self.hidden) or self.model_kind == "network"
 
 
@@ -66,7 +67,7 @@ def resolve_model_kind(
     ----------
     settings : Settings
     n_features, target : of the model
-    n_rows : how many rows there are to learn, roughly; None if nobody knows
+    n_rows : how many rows there are to learn, roughly; None if that is unknown
     """
     if settings.model_kind != "auto" or settings.hidden or settings.activation or settings.covariance or settings.by:
         return settings, ""
@@ -167,22 +168,14 @@ def _check_covariance(covariance: str, n_features: int, target: Target) -> None:
         return
     kind = BELIEFS[one_of(covariance, ("auto", *BELIEFS), "covariance")]
     if kind.separate_units and kind.keeps_correlations and not labels:
-        raise SchemaError(
-            f"covariance={covariance!r} keeps correlations within each class or hidden unit, so it needs classes or "
-            "hidden layers",
-            suggestions={"covariance": "full", "hidden": "50"},
-        )
+        reason = Reason("covariance_needs_units", value=covariance)
+        raise SchemaError(reason, suggestions={"covariance": "full", "hidden": "50"})
     if kind.for_few_outputs and len(labels) > 2:
-        raise SchemaError(
-            f"covariance={covariance!r} needs one output or two classes, got {len(labels)} classes",
-            suggestions={"covariance": "neuron"},
-        )
+        reason = Reason("covariance_needs_one_output", value=covariance, classes=len(labels))
+        raise SchemaError(reason, suggestions={"covariance": "neuron"})
     if kind.couples_layers and n_features > _MOST_FULL:
-        raise SchemaError(
-            f"a full covariance of {n_features:,} features would be too slow (at most {_MOST_FULL:,} are allowed); "
-            "choose another covariance, or hash into fewer buckets",
-            suggestions={"covariance": "diagonal", "buckets": ""},
-        )
+        reason = Reason("covariance_too_large", features=n_features, most=_MOST_FULL)
+        raise SchemaError(reason, suggestions={"covariance": "diagonal", "buckets": ""})
 
 
 def _fleet(n_features: int, target: Target, settings: Settings) -> FleetEstimator:
@@ -203,15 +196,10 @@ def _fleet(n_features: int, target: Target, settings: Settings) -> FleetEstimato
         (settings.activation not in (None, "linear" if numbers else "sigmoid"), f"activation={settings.activation!r}"),
     ):
         if refused:
-            raise SchemaError(
-                f"a model per key must be linear, for numbers, or sigmoid, for two classes; it can't be used with "
-                f"{reason}",
-                setting="by",
-            )
+            raise SchemaError(Reason("not_per_key", value=reason), setting="by")
     if n_features > MOST_PER_KEY:
         raise SchemaError(
-            f"a model per key can have at most {MOST_PER_KEY} features, got {n_features:,}; leave out columns, or hash "
-            "them into fewer buckets",
+            Reason("features_per_key", features=n_features, most=MOST_PER_KEY),
             setting="by",
             suggestions={"ignore": "a,b", "buckets": "8"},
         )

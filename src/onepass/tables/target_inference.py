@@ -18,6 +18,7 @@ from onepass.tables.columns.number import centre_and_scale
 from onepass.tables.columns.values import as_numbers, as_texts, is_text, plain
 from onepass.tables.columns.wording import number_text
 from onepass.tables.readers.source import Source
+from onepass.tables.reasons import Reason
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
 
 __all__ = ["infer_target", "n_wild"]
@@ -34,7 +35,7 @@ def infer_target(
     sources: Sequence[Source],
     outliers: float = 0.0,
     notation: Notation = AS_WRITTEN,
-) -> tuple[Target, str]:
+) -> tuple[Target, Reason]:
     """Infer the target from its values in the first rows, and return it with the reason for its task.
 
     Parameters
@@ -48,37 +49,37 @@ def infer_target(
     notation : how values are written, as far as it is known
     """
     first = FirstValues(name, plain(column), notation)
-    found, reason = (task, "as asked") if task else _likely_task(first, classes)
+    found, reason = (task, Reason("as_asked")) if task else _likely_task(first, classes)
     if found == "regression":
         return _number_target(first, outliers), reason
     if found == "counts":
         return _count_target(first), reason
     target = _class_target(first, classes, sources)
     if found == "undecided" and target.numeric and len(target.labels) > 2:
-        return _number_target(first, outliers), "numbers"
+        return _number_target(first, outliers), Reason("numbers")
     return target, reason
 
 
-def _likely_task(first: FirstValues, classes: Sequence[str]) -> tuple[str, str]:
+def _likely_task(first: FirstValues, classes: Sequence[str]) -> tuple[str, Reason]:
     """The task and why; one that is undecided depends on all labels."""
     if classes:
-        return "classification", "classes were declared"
+        return "classification", Reason("classes_declared")
     known = (first.texts if is_text(first.array) else first.array).drop_null()
     if not len(known):
-        raise SchemaError(f"the target {first.name!r} has no values among the first rows; is it the right column?")
+        raise SchemaError(Reason("target_without_values", first.name, role="target"))
     if pa.types.is_boolean(known.type):
-        return "classification", "true or false"
+        return "classification", Reason("booleans")
     _, share = first.as_numbers
     if share < 1.0 - WRONG:  # a few bad values don't make a class of every number
-        return "classification", "texts"
+        return "classification", Reason("texts")
     if first.are_codes:
-        return "classification", "digits with leading zeros"
+        return "classification", Reason("leading_zeros")
     values = _numbers(first)
     distinct = np.unique(values)
     if share == 1.0 and len(distinct) <= 2 and (distinct == np.floor(distinct)).all():
-        return "undecided", "two whole numbers"
+        return "undecided", Reason("two_whole_numbers")
     counts = share == 1.0 and (distinct >= 0.0).all() and (distinct == np.floor(distinct)).all()
-    return "regression", "whole numbers from 0 on" if counts else "numbers"
+    return "regression", Reason("whole_numbers" if counts else "numbers")
 
 
 def _numbers(first: FirstValues) -> Any:
@@ -91,10 +92,7 @@ def _number_target(first: FirstValues, outliers: float) -> NumberTarget:
     values = _numbers(first)
     if not len(values):
         shown = next((value for value in first.array.to_pylist() if value is not None), None)
-        raise SchemaError(
-            f"the target {first.name!r} has no numbers among the first rows (the first is {str(shown)[:40]!r}); "
-            "is it the right column?"
-        )
+        raise SchemaError(Reason("target_without_numbers", first.name, str(shown), "target"))
     wild = 0 if outliers else n_wild(values)
     usual = values[~absurd(values[:, None])[:, 0]]  # models set the others aside
     return NumberTarget(first.name, *centre_and_scale(usual, outliers), first.as_numbers[0], n_wild=wild)
@@ -110,11 +108,9 @@ def _count_target(first: FirstValues) -> CountTarget:
     values = _numbers(first)
     bad = values[(values < 0.0) | (values != np.floor(values))]
     if not len(values) or len(bad) > WRONG * len(values):
-        shown = f" (such as {number_text(bad[0])})" if len(bad) else ""
-        raise SchemaError(
-            f"the target {first.name!r} does not hold counts 0, 1, 2, ...{shown}; is it the right column?",
-            suggestions={"task": "regression"},
-        )
+        example = f" (such as {number_text(bad[0])})" if len(bad) else ""
+        reason = Reason("target_without_counts", first.name, role="target", example=example)
+        raise SchemaError(reason, suggestions={"task": "regression"})
     return CountTarget(first.name, written=first.as_numbers[0])
 
 
@@ -124,9 +120,9 @@ def _class_target(first: FirstValues, classes: Sequence[str], sources: Sequence[
     labels = sorted(found, key=lambda label: (_float(label) or 0.0, label) if numeric else (0.0, label))
     if len(labels) < 2:
         may_be_number = bool(labels) and numeric
+        or_number = ", or is it a number?" if may_be_number else ""
         raise SchemaError(
-            f"the target {first.name!r} has only one class, {labels[0] if labels else ''!r}, and at least two are "
-            f"needed; give all classes that can occur{', or is it a number?' if may_be_number else ''}",
+            Reason("one_class", first.name, "".join(labels), "target", or_number=or_number),
             suggestions={"classes": "a,b"} | ({"task": "regression"} if may_be_number else {}),
         )
     words = first.as_numbers[0].missing_words if numeric else first.missing_words
@@ -145,10 +141,8 @@ def _all_labels(first: FirstValues, sources: Sequence[Source]) -> set[str]:
             if (values := batch.column(name)) is not None:
                 found.add(values)
             if len(found.labels) > _MOST_CLASSES:
-                raise SchemaError(
-                    f"the target {name!r} has more than {_MOST_CLASSES} classes; is it the right column, or a number?",
-                    suggestions={"task": "regression"},
-                )
+                reason = Reason("too_many_classes", name, role="target", most=_MOST_CLASSES)
+                raise SchemaError(reason, suggestions={"task": "regression"})
     return set(found.labels.values())
 
 

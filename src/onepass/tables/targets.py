@@ -17,7 +17,8 @@ from onepass.tables.columns.missing import MISSING_WORDS, missing_words_from_sta
 from onepass.tables.columns.number import FARTHEST, note_far, scale_from_state
 from onepass.tables.columns.number_format import PLAIN, NumberFormat
 from onepass.tables.columns.values import Bad, as_numbers, as_texts, note_infinite, parse_numbers
-from onepass.tables.columns.wording import listed, number_text
+from onepass.tables.columns.wording import number_text
+from onepass.tables.reasons import Reason
 
 __all__ = ["ClassTarget", "CountTarget", "LogTarget", "NumberTarget", "Target", "target_from_state"]
 
@@ -49,8 +50,8 @@ class NumberTarget:
         if not (np.abs(scaled) <= FARTHEST).all():
             note_infinite(values, self.name, bad)
             for row in np.flatnonzero(np.isnan(values)).tolist():
-                bad.setdefault(row, f"the target {self.name} is missing")
-            note_far(scaled, values, f"the target {self.name}", bad)
+                bad.setdefault(row, Reason("missing", self.name, role="target"))
+            note_far(scaled, values, self.name, bad, "target")
         return np.asarray(scaled)
 
     def _scaled(self, values: FloatArray) -> FloatArray:
@@ -89,7 +90,7 @@ class LogTarget(NumberTarget):
     >>> target = LogTarget("price", 2.0, 0.5)
     >>> bad = {}
     >>> target.encode(pa.array([np.exp(2.5), 0.0]), bad)[:1], bad[1]
-    (array([1.]), 'the target price is 0, but its logarithm is learned, which only a number above 0 has')
+    (array([1.]), <no_logarithm: the target price is 0, but its logarithm is learned, which only a number above 0 has>)
     """
 
     why: str = ""
@@ -105,10 +106,7 @@ class LogTarget(NumberTarget):
             values = parse_numbers(array, self.name, {}, self.written)
             for row in np.flatnonzero(values <= 0.0).tolist():
                 if np.isfinite(values[row]):
-                    bad[row] = (
-                        f"the target {self.name} is {number_text(values[row])}, but its logarithm is learned, "
-                        "which only a number above 0 has"
-                    )
+                    bad[row] = Reason("no_logarithm", self.name, float(values[row]), "target")
         return scaled
 
     def _scaled(self, values: FloatArray) -> FloatArray:
@@ -161,7 +159,7 @@ class CountTarget(NumberTarget):
         """Counts; values that are none are noted in ``bad``."""
         values = super().encode(array, bad)
         for row in np.flatnonzero((values < 0.0) | (values != np.floor(values))).tolist():
-            bad.setdefault(row, f"the target {self.name} is {number_text(values[row])}, which is no count 0, 1, 2, ...")
+            bad.setdefault(row, Reason("not_a_count", self.name, float(values[row]), "target"))
         return values
 
     def state(self) -> Parameters:
@@ -198,7 +196,7 @@ class ClassTarget:
             index = places.fill_null(0).to_numpy(zero_copy_only=False)
         if not known.all():
             for row in np.flatnonzero(~known).tolist():
-                bad.setdefault(row, self._complaint(array[row].as_py()))
+                bad.setdefault(row, self._why_unknown(array[row].as_py()))
         return np.asarray(index, dtype=np.float64)
 
     def state(self) -> Parameters:
@@ -215,13 +213,13 @@ class ClassTarget:
         index = order[np.searchsorted(labels[order], values).clip(max=len(labels) - 1)]
         return index, labels[index] == values
 
-    def _complaint(self, value: Any) -> str:
+    def _why_unknown(self, value: Any) -> Reason:
         if value is None or value != value:
-            return f"the target {self.name} is missing"
+            return Reason("missing", self.name, role="target")
         if str(value).strip() in self.missing_words:
-            return f"the target {self.name} is {str(value).strip()!r}, taken for missing and not for a class"
-        shown = number_text(value) if isinstance(value, float) and np.isfinite(value) else str(value)[:40]
-        return f"the target {self.name} is {shown!r}, none of the known classes {listed(self.labels, 8)}"
+            return Reason("missing_word", self.name, str(value).strip(), "target")
+        shown = number_text(value) if isinstance(value, float) and np.isfinite(value) else str(value)
+        return Reason("unknown_class", self.name, shown, "target", labels=self.labels)
 
 
 Target = NumberTarget | ClassTarget  # a CountTarget and a LogTarget are NumberTargets

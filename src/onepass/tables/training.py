@@ -6,16 +6,16 @@ brought up to date.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from onepass.files.checkpoint import to_bytes
 from onepass.files.state import Parameters
 from onepass.files.versions import ChangedError, VersionedFile
-from onepass.tables.alarms import Watch
+from onepass.tables.alarms import AlarmDetector
+from onepass.tables.history import LearnedFile, LearnedRun, now
 from onepass.tables.inputs import ContentLog, Inputs, Position, Step, steps
-from onepass.tables.ledger import LearnedFile, LearnedRun, now
 from onepass.tables.model import TabularModel
 from onepass.tables.progress import Progress, RunStart, partial_path, save_progress
 from onepass.tables.readers.errors import StreamError
@@ -23,7 +23,7 @@ from onepass.tables.readers.source import Source
 from onepass.tables.rows import Rows
 from onepass.tables.schema import left_out_words
 
-__all__ = ["CheckpointPolicy", "Interrupted", "TrainingRun", "train"]
+__all__ = ["CheckpointPolicy", "Interrupted", "TrainingRun", "learn_steps", "refine_if_few", "train"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class TrainingRun:
     """Version of the file that the model was read from; None: it is a new one."""
     progress: Progress | None = None
     """Of the run that is resumed."""
-    watch: Watch | None = None
+    detector: AlarmDetector | None = None
     """What learns the rows in the model's place when they come for the first time, to tell of some."""
     refine: bool = False
     """Whether to learn all rows again as a batch, if they are few: see `TabularModel.refine`."""
@@ -92,10 +92,9 @@ def train(
     """
     model, inputs = run.model, run.inputs
     checkpointer = _Checkpointer(run, policy or CheckpointPolicy(), notes)
-    n_read, first_reject = 0, ""
 
     def look_up() -> None:
-        """Whoever wants to stop, and the clock, don't wait for the next row, which may take long to come."""
+        """Stop, or save, without waiting for the next row, which may take long to come."""
         if stopping():
             if not inputs.is_stream:
                 checkpointer.save()
@@ -105,31 +104,56 @@ def train(
 
     log = None if inputs.is_stream else ContentLog(inputs, run.sources, checkpointer.learned)
     start = None if run.progress is None else run.progress.position
-    for step in steps(model, inputs, run.sources, start, log=log, meanwhile=look_up):
+    for step in learn_steps(model, inputs, run.sources, start, log=log, detector=run.detector, meanwhile=look_up):
+        listen(step)
+        checkpointer.after(step)
+        look_up()
+    accept()
+    if run.refine and model.can_refine:
+        checkpointer.save()  # refining starts from the rows alone, so an interrupted run can do it again
+        refine_if_few(model, inputs, run.sources, log)
+    checkpointer.finish()
+
+
+def learn_steps(
+    model: TabularModel,
+    inputs: Inputs,
+    sources: Sequence[Source],
+    start: Position | None = None,
+    *,
+    log: ContentLog | None = None,
+    detector: AlarmDetector | None = None,
+    meanwhile: Callable[[], object] = lambda: None,
+) -> Iterator[Step]:
+    """Learn all rows after a position; gives each block once it is learned. The arguments are those of `steps`.
+
+    ``detector`` learns the rows in the model's place when they come for the first time.
+    """
+    n_read, first_reject = 0, ""
+    for step in steps(model, inputs, sources, start, log=log, meanwhile=meanwhile):
         if step.position.turn:
             model.decide_contest()
-        if run.watch is not None and step.position.turn == 0:
-            run.watch.learn(step.rows, step.file)
+        if detector is not None and step.position.turn == 0:
+            detector.learn(step.rows, step.file)
         else:
             model.learn(step.rows)
         n_read += step.rows.lines
         if step.rows.rejects and not first_reject:
             first_reject = f"{step.file}, line {step.rows.rejects[0].line}: {step.rows.rejects[0].reason}"
-        listen(step)
-        checkpointer.after(step)
-        look_up()
+        yield step
     if not model.n_rows:
         raise StreamError(
             f"no row could be learned: all of them were rejected, the first in {first_reject}"
             if n_read
-            else f"there is no row to learn{left_out_words(run.sources)}"
+            else f"there is no row to learn{left_out_words(sources)}"
         )
-    accept()
-    if run.refine and model.can_refine:
-        checkpointer.save()  # refining starts from the rows alone, so an interrupted run can do it again
-        again = steps(model, replace(inputs, passes=1, shuffle=None), run.sources, log=log)
+
+
+def refine_if_few(model: TabularModel, inputs: Inputs, sources: Sequence[Source], log: ContentLog | None) -> None:
+    """Learn all rows again as a batch, if they are few: see `TabularModel.refine`."""
+    if model.can_refine:
+        again = steps(model, replace(inputs, passes=1, shuffle=None), sources, log=log)
         model.refine(Rows.joined([step.rows for step in again]))
-    checkpointer.finish()
 
 
 class _Checkpointer:
@@ -138,7 +162,7 @@ class _Checkpointer:
     def __init__(self, run: TrainingRun, policy: CheckpointPolicy, notes: Callable[[], Parameters]) -> None:
         self._run, self._policy, self._notes = run, policy, notes
         self._identity = None if run.inputs.is_stream else run.inputs.identity(run.sources)
-        self._ledger, self._begun = run.model.ledger, run.start()
+        self._history, self._begun = run.model.history, run.start()
         progress = run.progress
         self.learned: dict[int, LearnedFile] = {} if progress is None else dict(progress.learned)
         self._position = Position() if progress is None else progress.position
@@ -175,7 +199,7 @@ class _Checkpointer:
         self._rows, self._time = 0, time.monotonic()
 
     def finish(self) -> None:
-        """Write the model with its ledger; the progress is needed no more."""
+        """Write the model with its history; the progress is needed no more."""
         try:
             self._write_model()
         except ChangedError:
@@ -187,5 +211,5 @@ class _Checkpointer:
         model, begun, passes = self._run.model, self._begun, self._run.inputs.passes
         rows, rejected = model.n_rows - begun.rows, model.n_rejected - begun.rejected
         files = tuple(self.learned[number] for number in sorted(self.learned))
-        model.ledger = self._ledger.with_run(LearnedRun(now(), rows, rejected, passes, files))
+        model.history = self._history.with_run(LearnedRun(now(), rows, rejected, passes, files))
         self._run.target.write(to_bytes(model))

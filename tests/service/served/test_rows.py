@@ -407,26 +407,26 @@ def test_a_wrong_row_is_told_what_is_wrong_and_where(name: str, x: Any, key: Any
 
 WRONG_TARGETS = [
     ("table", None, "missing"),
-    ("table", "much", "not a number"),
-    ("table", True, "not a number"),
-    ("table of logs", -1.0, "above 0"),
-    ("table of counts", 1.5, "no count"),
-    ("table of counts", -1, "no count"),
-    ("table of two classes", "perhaps", "none of the known classes"),
-    ("table of three classes", 7, "none of the known classes"),
-    ("perceptron of labels", 2, "none of the known classes"),
-    ("perceptron of labels", 0.5, "none of the known classes"),
-    ("perceptron of counts", 0.5, "no count"),
-    ("Kronecker network of classes", 3, "none of the known classes"),
+    ("table", "much", "not_a_number"),
+    ("table", True, "boolean_for_number"),
+    ("table of logs", -1.0, "no_logarithm"),
+    ("table of counts", 1.5, "not_a_count"),
+    ("table of counts", -1, "not_a_count"),
+    ("table of two classes", "perhaps", "unknown_class"),
+    ("table of three classes", 7, "unknown_class"),
+    ("perceptron of labels", 2, "unknown_class"),
+    ("perceptron of labels", 0.5, "unknown_class"),
+    ("perceptron of counts", 0.5, "not_a_count"),
+    ("Kronecker network of classes", 3, "unknown_class"),
     ("fleet of labels", None, "missing"),
 ]
 
 
-@pytest.mark.parametrize(("name", "y", "words"), WRONG_TARGETS)
-def test_a_wrong_target_is_told_what_is_wrong(name: str, y: Any, words: str) -> None:
+@pytest.mark.parametrize(("name", "y", "code"), WRONG_TARGETS)
+def test_a_wrong_target_is_told_what_is_wrong(name: str, y: Any, code: str) -> None:
     _, bad = served(name).read_targets([y])
     assert bad[0].field == "y"
-    assert words in bad[0].detail
+    assert bad[0].code == code
 
 
 WRONG_TABLES = [

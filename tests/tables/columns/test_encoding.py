@@ -13,6 +13,7 @@ from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.inference import infer
 from onepass.tables.columns.number import Number
 from onepass.tables.readers.registry import open_source
+from onepass.tables.reasons import Reason
 from tests.helpers.tables import trips, write_csv, write_jsonl, write_parquet
 
 ROWS = trips(600)
@@ -85,14 +86,15 @@ def test_what_a_column_cannot_be_is_named() -> None:
     table = batch(a=["1", "2"], b=["true", "no"], c=["2024-01-01", "2024-01-02"])
     encoding = infer(table, [])
     bad = encoding.encode(batch(a=["1", "x", "inf"], b=["yes", "no", "maybe"], c=["2024-01-01", "soon", None])).bad
-    assert bad == {1: "a is 'x', not a number", 2: "a is infinite"}
+    assert bad == {1: Reason("not_a_number", "a", "x", manner=""), 2: Reason("infinite", "a")}
     odd = encoding.encode(batch(a=["1", "2"], b=["yes", "maybe"], c=["soon", "2024-01-01"])).bad
     assert odd == {
-        0: "c is 'soon', no date as in 2024-12-31 or 2024-12-31T23:59:59",
-        1: "b is 'maybe', neither true nor false",
+        0: Reason("not_an_iso_date", "c", "soon"),
+        1: Reason("not_boolean", "b", "maybe"),
     }
-    with pytest.raises(SchemaError, match="column 'a' holds dates where numbers were expected"):
+    with pytest.raises(SchemaError) as refused:
         encoding.encode(batch(a=pa.array([0], pa.timestamp("s"))))
+    assert refused.value.reason == Reason("wrong_type", "a", "dates", expected="numbers")
 
 
 def test_a_number_far_outside_costs_its_row_only() -> None:
@@ -106,8 +108,8 @@ def test_a_number_far_outside_costs_its_row_only() -> None:
     assert (c.centre, c.scale) == pytest.approx((0.0, 1e308))
     later = encoding.encode(batch(a=[1.0, 1e308, -1e200, 2.0], b=[0.0] * 4, c=[1e308] * 4))
     assert later.bad == {
-        1: "a is 1e+308, far outside anything seen",
-        2: "a is -1e+200, far outside anything seen",
+        1: Reason("too_far", "a", 1e308),
+        2: Reason("too_far", "a", -1e200),
     }
     assert np.isfinite(later.X).all()
 
@@ -128,15 +130,15 @@ def test_no_guard_objects_to_what_was_asked_for() -> None:
     assert {column.name: column.kind for column in encoding.columns} == kinds | {"id": "hashed"}
     assert encoding.ignored == {}
     assert encoding.encode(table).X[:, encoding.features.index("none=(other)")].all()
-    assert encoding.encode(batch(flag=[0, 1, 2])).bad == {2: "flag is '2', neither true nor false"}
+    assert encoding.encode(batch(flag=[0, 1, 2])).bad == {2: Reason("not_boolean", "flag", "2")}
     assert infer(table, []).ignored.keys() == {"t", "id", "none"}
 
 
 def test_numbers_are_written_as_in_files_not_as_in_python() -> None:
     encoding = infer(batch(a=["1000", "2000"]), [])
     assert encoding.encode(batch(a=["1_000", "1,5", " 1500 "])).bad == {
-        0: "a is '1_000', not a number",
-        1: "a is '1,5', not a number: a decimal point is expected, not a comma",
+        0: Reason("not_a_number", "a", "1_000", manner=""),
+        1: Reason("decimal_comma", "a", "1,5", manner=""),
     }
 
 

@@ -12,6 +12,7 @@ from onepass.tables.columns.notation import AS_WRITTEN, Notation
 from onepass.tables.columns.number import Number
 from onepass.tables.columns.number_format import NumberFormat, likely_decimal, likely_number_format
 from onepass.tables.columns.values import as_numbers
+from onepass.tables.reasons import Reason
 
 # Thousands and decimal sign of each way to write a number.
 STYLES = {
@@ -60,7 +61,7 @@ def test_what_is_written_in_a_style_is_read_back(values: list[Decimal], style: s
     texts = pa.array([written(value, style, unit, negative) for value in values])
     found, share = likely_number_format(texts, AS_WRITTEN)  # two decimals leave no doubt about the sign
     assert share == 1.0
-    bad: dict[int, str] = {}
+    bad: dict[int, Reason] = {}
     np.testing.assert_array_equal(as_numbers(texts, "x", bad, found), [float(value) for value in values])
     assert not bad
     again = NumberFormat.from_state(found.state())
@@ -127,9 +128,12 @@ def test_the_user_may_say_the_sign(texts: list[str], decimal: str, values: list[
 
 
 def test_what_is_not_written_so_costs_its_row_only_and_is_told() -> None:
-    bad: dict[int, str] = {}
+    bad: dict[int, Reason] = {}
     values = as_numbers(pa.array(["1.234,5", "1.5", "NA", None, "x"]), "x", bad, NumberFormat(",", True))
-    assert bad == {1: "x is '1.5', not a number written 1.234,5", 4: "x is 'x', not a number written 1.234,5"}
+    assert bad == {
+        1: Reason("not_a_number", "x", "1.5", manner=" written 1.234,5"),
+        4: Reason("not_a_number", "x", "x", manner=" written 1.234,5"),
+    }
     np.testing.assert_array_equal(values, [1234.5, np.nan, np.nan, np.nan, np.nan])
 
 

@@ -47,7 +47,7 @@ def test_an_encoding_that_is_named_is_taken(tmp_path: Path) -> None:
     file.write_bytes(b"town,price\nK\xf6ln,1\n")
     assert open_source(str(file), ReadOptions(encoding="utf-8")).notes == ()
     (batch,) = open_source(str(file), ReadOptions(encoding="utf-8")).batches(None, 0)
-    assert [bad.reason for bad in batch.malformed] == ["has bytes that are not in the encoding of the file"]
+    assert [bad.reason.code for bad in batch.malformed] == ["not_in_encoding"]
 
 
 def test_bytes_that_a_named_encoding_does_not_have_cost_their_line_only(tmp_path: Path) -> None:

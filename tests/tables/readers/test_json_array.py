@@ -27,10 +27,10 @@ def test_a_bad_element_costs_itself_and_is_named_by_its_number(tmp_path: Path) -
     file = tmp_path / "a.json"
     file.write_text('[{"a": 1},\n {"a": nothing}, 3,\n {"a": "]},{"}, [], {"a": 4}\n]\n')
     assert read_rows(file) == [{"a": "1"}, {"a": "]},{"}, {"a": "4"}]
-    assert [(bad.line, bad.reason) for bad in malformed(file)] == [
-        (2, "can't be read as JSON"),
-        (3, "is not a JSON object"),
-        (5, "is not a JSON object"),
+    assert [(bad.line, bad.reason.code) for bad in malformed(file)] == [
+        (2, "not_json"),
+        (3, "not_an_object"),
+        (5, "not_an_object"),
     ]
 
 

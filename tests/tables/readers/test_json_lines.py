@@ -11,7 +11,7 @@ def test_json_lines_take_what_they_can(tmp_path: Path) -> None:
         {"a": "2.5", "b": None, "c": "true"},
         {"a": None, "b": "NA", "c": None},
     ]
-    assert [(bad.line, bad.reason) for bad in malformed(file)] == [
-        (4, "is not a JSON object"),
-        (5, "can't be read as JSON"),
+    assert [(bad.line, bad.reason.code) for bad in malformed(file)] == [
+        (4, "not_an_object"),
+        (5, "not_json"),
     ]

@@ -16,6 +16,7 @@ from onepass.tables.readers.byte_stream import ByteStream, chunks, end_of_lines
 from onepass.tables.readers.options import ReadOptions
 from onepass.tables.readers.registry import open_source, register_format
 from onepass.tables.readers.source import FileFormat, TableFile
+from onepass.tables.reasons import Reason
 from tests.helpers.tables import malformed, read_rows, trips, write_csv
 
 MAGIC = b"%pairs\n"
@@ -41,7 +42,7 @@ class PairsFile(TableFile):
                     rows.append(dict(pairs))
                     lines.append(number)
                 elif number > 1:
-                    bad.append(Malformed(number, "has no pairs", record, start + len(rows)))
+                    bad.append(Malformed(number, Reason("unreadable", why="has no pairs"), record, start + len(rows)))
             line += text.count(b"\n")
             names = list(types or dict.fromkeys(name for row in rows for name in row))
             arrays = [pa.array([row.get(name) for row in rows], pa.string()) for name in names]

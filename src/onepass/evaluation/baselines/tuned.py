@@ -1,6 +1,6 @@
 """A baseline that chooses its own settings, by progressive validation on the stream that it learns.
 
-A user of gradient descent has to choose a step size, and a baseline with one that nobody chose shows nothing. So every
+A user of gradient descent has to choose a step size, and a baseline with an arbitrary one shows nothing. So every
 setting of a small grid learns the stream side by side with the others. Each predicts every row before learning it, and
 its losses so far (log-loss, or squared error) rank it: the setting with the lowest sum predicts the next row. A row
 counts in proportion to its number: large steps learn fast at first and are noisy later, and what is to come resembles
@@ -116,7 +116,7 @@ class TunedBaseline:
         return [guess for guess in found if guess is not None]
 
     def _usable(self, guess: FloatArray) -> FloatArray:
-        """Replace what is no number by knowing nothing: even odds, or the centre of the targets."""
+        """Replace what is not a number by knowing nothing: even odds, or the centre of the targets."""
         return np.nan_to_num(guess, nan=1.0 / self._n_classes if self._n_classes else 0.0)
 
     def _loss(self, guess: FloatArray, y: FloatArray) -> FloatArray:

@@ -24,6 +24,7 @@ Examples
 >>> del REGISTRY["numbers"]["bias"]
 """
 
+from onepass._plugins import loaded
 from onepass.evaluation.metrics.base import REGISTRY, Metric, MetricSet, RowMean, Task, register
 from onepass.evaluation.metrics.classes import (
     Accuracy,
@@ -86,3 +87,5 @@ __all__ = [
     "TopClassCalibrationError",
     "register",
 ]
+
+loaded("metrics")  # those of other packages register themselves when they are imported

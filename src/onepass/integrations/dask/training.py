@@ -6,6 +6,7 @@ events of the scheduler.
 """
 
 import copy
+import pickle
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -126,7 +127,7 @@ def _fit_in_memory(inputs: Inputs, client: Client) -> bool:
 def _reported(client: Client, file: str, topic: str) -> Rejected:
     """Collect what a worker reported of a file; if it was read several times, all reports are equal."""
     _, event = client.get_events(topic)[-1]
-    return Rejected(file, event["total"], tuple(Reject(*one) for one in event["rejects"]), *event["filter"])
+    return Rejected(file, event["total"], tuple(pickle.loads(event["rejects"])), *event["filter"])
 
 
 def _batches(model: TabularModel, source: Source) -> Iterator[Rows]:
@@ -153,6 +154,6 @@ class _Reader:
             if len(rows.y) > left:
                 yield rows.X[left:], rows.y[left:]
             left = max(left - len(rows.y), 0)
-        first = [tuple(one) for one in rejects[:_MOST_REJECTS]]
+        first = pickle.dumps(rejects[:_MOST_REJECTS])  # an event holds plain data only
         found = {"total": len(rejects), "rejects": first, "filter": (source.left_out, source.unreadable)}
         get_worker().log_event(self.topics[path], found)

@@ -13,7 +13,7 @@ from onepass.decisions.choice import Pending
 from onepass.decisions.history import UnknownDecision
 from onepass.decisions.request import request_digest
 from onepass.decisions.stored import change_of, data_of
-from onepass.files.events import Event
+from onepass.events import Event
 from onepass.service.errors import ProblemError
 from onepass.service.journal import own_key
 from onepass.service.operations.base import Change, Operation, Plan, Planning, check_kept, digest

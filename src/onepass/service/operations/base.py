@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import msgspec
 
 from onepass.decisions.planned import Planned
-from onepass.files.events import Event
+from onepass.events import Event
 from onepass.service.errors import ProblemError
 from onepass.service.learner import History, Learner, Prepared, cant_be_learned
 

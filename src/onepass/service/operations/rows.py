@@ -9,7 +9,7 @@ from uuid import uuid4
 import msgspec
 
 from onepass._typing import FloatArray
-from onepass.files.events import Event
+from onepass.events import Event
 from onepass.service.errors import ProblemError
 from onepass.service.learner import History, Learner, Prepared, read_inputs, read_label, table_bytes
 from onepass.service.operations.base import Change, Operation, Plan, Planning, check_free, check_kept, digest, encode

@@ -4,7 +4,7 @@ from typing import Any, Self
 
 from onepass.decisions.bandit import ContextualBandit
 from onepass.decisions.stored import change_of
-from onepass.files.events import Event
+from onepass.events import Event
 from onepass.likelihoods import named
 from onepass.service.errors import ProblemError
 from onepass.service.rewards import RewardScores

@@ -11,8 +11,8 @@ from scipy.sparse import issparse, vstack
 from onepass._typing import FloatArray
 from onepass.estimators.batch import PredictedRows
 from onepass.evaluation.metrics import ClassPredictions, NumberPredictions, Task
+from onepass.events import Event
 from onepass.files.checkpoint import to_bytes
-from onepass.files.events import Event
 from onepass.service.errors import ProblemError
 from onepass.service.scores import Scores
 from onepass.service.wire import Inputs, Key, Scalar

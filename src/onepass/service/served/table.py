@@ -21,9 +21,11 @@ from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.number import Number
 from onepass.tables.columns.number_format import PLAIN, NumberFormat
 from onepass.tables.columns.roles import read_keys, read_weights
+from onepass.tables.columns.values import Bad as Reasons
 from onepass.tables.columns.wording import listed
 from onepass.tables.explanation import Explanation, explain
 from onepass.tables.model import TabularModel
+from onepass.tables.reasons import Reason
 from onepass.tables.rows import Rows
 from onepass.tables.targets import ClassTarget, CountTarget, LogTarget, NumberTarget
 
@@ -88,7 +90,7 @@ class TableRows(RowModel):
         bad: Bad = {}
         refuse_keys(keys, bad, self._table.by)
         named = [self._named(row, i, bad) for i, row in enumerate(rows)]
-        reasons: dict[int, str] = {}
+        reasons: Reasons = {}
         columns = {name: self._column([row.get(name) for row in named], name, reasons) for name in self._known}
         found, more = self._encode(pa.RecordBatch.from_pydict(columns), learn=True)
         return found, {**self._problems({**more, **reasons}), **bad}
@@ -99,7 +101,7 @@ class TableRows(RowModel):
             return None
         return self._table.encoding.encode_one(row)
 
-    def _column(self, values: list[Scalar], name: str, reasons: dict[int, str]) -> Any:
+    def _column(self, values: list[Scalar], name: str, reasons: Reasons) -> Any:
         """Values as an Arrow array; what each means does not depend on the other rows."""
         if name == self._table.weight:
             return numbers_of([1.0 if value is None else value for value in values], name, PLAIN, reasons)
@@ -141,7 +143,7 @@ class TableRows(RowModel):
         if unknown:
             raise ProblemError(422, "unknown column", self._unknown_words(unknown), field=unknown[0])
 
-    def _encode(self, batch: Any, *, learn: bool) -> tuple[RowNumbers, dict[int, str]]:
+    def _encode(self, batch: Any, *, learn: bool) -> tuple[RowNumbers, Reasons]:
         table = self._table
         encoded = table.encoding.encode(batch)
         reasons = dict(encoded.bad)
@@ -150,17 +152,11 @@ class TableRows(RowModel):
         if table.weight is not None and learn and table.weight in batch.schema.names:
             weights = read_weights(column_of(batch, table.weight), table.weight, reasons)
             for i in np.flatnonzero(weights == 0.0).tolist():
-                reasons.setdefault(i, f"{table.weight} is 0, a row that does not count: leave it out")
+                reasons.setdefault(i, Reason("zero_weight", table.weight, role="weight"))
         return RowNumbers(encoded.X, keys, weights), reasons
 
-    def _problems(self, reasons: dict[int, str]) -> Bad:
-        return {i: ProblemError(422, "bad value", reason, field=self._field(reason)) for i, reason in reasons.items()}
-
-    def _field(self, reason: str) -> str:
-        """The field that the reason is about: a reason begins with the name of its column."""
-        said = reason.removeprefix("the key ").removeprefix("the weight ")
-        named = [name for name in self._known if said.startswith(f"{name} is ")]
-        return f"x.{max(named, key=len)}" if named else "x"
+    def _problems(self, reasons: Reasons) -> Bad:
+        return {i: ProblemError.of(reason, f"x.{reason.column}") for i, reason in reasons.items()}
 
     @property
     def _has_bits(self) -> bool:
@@ -170,7 +166,7 @@ class TableRows(RowModel):
     def read_targets(self, targets: Sequence[Scalar]) -> tuple[FloatArray, Bad]:
         """Targets as the estimator learns them."""
         target = self._table.target
-        reasons: dict[int, str] = {}
+        reasons: Reasons = {}
         if isinstance(target, ClassTarget):
             written = NumberFormat(missing_words=target.missing_words) if target.numeric else None
         else:
@@ -178,7 +174,7 @@ class TableRows(RowModel):
         values = [int(one) if isinstance(one, bool) else one for one in targets] if self._has_bits else list(targets)
         array = texts_of(values) if written is None else numbers_of(values, target.name, written, reasons)
         y = target.encode(array, reasons)
-        return y, {i: ProblemError(422, "bad value", reason, field="y") for i, reason in reasons.items()}
+        return y, {i: ProblemError.of(reason, "y") for i, reason in reasons.items()}
 
     def read_table(self, table: Any, *, learn: bool) -> tuple[RowNumbers, FloatArray | None]:
         """Rows of an Arrow batch; a column that is left out is missing. The target has its own name, or is ``y``."""
@@ -186,7 +182,7 @@ class TableRows(RowModel):
         try:
             rows, reasons = self._encode(_with_columns(table, self._names), learn=learn)
         except SchemaError as error:
-            raise ProblemError(422, "bad value", str(error), field="rows") from None
+            raise ProblemError.of(error.reason, "rows") from None
         bad = self._problems(reasons)
         y = self._read_target_column(table, bad) if learn else None
         raise_first(bad)
@@ -202,7 +198,7 @@ class TableRows(RowModel):
 
     def _read_target_column(self, table: Any, bad: Bad) -> FloatArray:
         target = self._table.target
-        reasons: dict[int, str] = {}
+        reasons: Reasons = {}
         name = target.name if target.name in table.schema.names else "y"
         check_columns(table, [name if name in table.schema.names else target.name], "target")
         try:
@@ -211,9 +207,9 @@ class TableRows(RowModel):
                 column = column.cast(pa.int8())
             y = target.encode(column, reasons)
         except SchemaError as error:
-            raise ProblemError(422, "bad value", str(error), field="rows") from None
+            raise ProblemError.of(error.reason, "rows") from None
         for i, reason in reasons.items():
-            bad.setdefault(i, ProblemError(422, "bad value", reason, field="y"))
+            bad.setdefault(i, ProblemError.of(reason, "y"))
         return y
 
     # Predicting and learning.

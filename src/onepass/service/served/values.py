@@ -13,29 +13,31 @@ from onepass.service.errors import ProblemError
 from onepass.service.served.base import Bad
 from onepass.service.wire import Key, Scalar
 from onepass.tables.columns.number_format import NumberFormat
+from onepass.tables.columns.values import Bad as Reasons
 from onepass.tables.columns.values import parse_numbers
 from onepass.tables.columns.wording import listed, number_text
+from onepass.tables.reasons import Reason
 
 __all__ = ["check_columns", "numbers_of", "raise_first", "refuse_keys", "texts_of"]
 
 _PLAIN_TYPES = {int, float, type(None)}
 
 
-def numbers_of(values: Sequence[Scalar], name: str, written: NumberFormat, reasons: dict[int, str]) -> Any:
+def numbers_of(values: Sequence[Scalar], name: str, written: NumberFormat, reasons: Reasons) -> Any:
     """Values of a column of numbers as an Arrow array; why some are none goes into ``reasons``.
 
     Examples
     --------
     >>> reasons = {}
     >>> numbers_of([1.5, "1,5", None, True], "km", NumberFormat(","), reasons).to_pylist(), reasons
-    ([1.5, 1.5, None, None], {3: 'km is true, not a number'})
+    ([1.5, 1.5, None, None], {3: <boolean_for_number: km is true, not a number>})
     """
     if _PLAIN_TYPES.issuperset(map(type, values)):
         return pa.array([_number(value) for value in values], pa.float64(), from_pandas=True)
     found = np.array([_number(value) if type(value) in _PLAIN_TYPES else np.nan for value in values])
     for i, value in enumerate(values):
         if isinstance(value, bool):
-            reasons.setdefault(i, f"{name} is {_text(value)}, not a number")
+            reasons.setdefault(i, Reason("boolean_for_number", name, _text(value)))
     texts = [value if isinstance(value, str) else None for value in values]
     parsed = parse_numbers(pa.array(texts, pa.string()), name, reasons, written)
     found = np.where([text is None for text in texts], found, parsed)

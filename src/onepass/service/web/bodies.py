@@ -3,7 +3,7 @@
 JSON that can't be parsed is 400, JSON that does not fit its type 422. Decoders are built once per type.
 """
 
-import re
+import json
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,7 @@ import msgspec
 from starlette.types import Receive
 
 from onepass.service.errors import ProblemError
-from onepass.service.wording import mismatch_in_words
+from onepass.service.mismatch import find_mismatch
 
 __all__ = [
     "ARROW",
@@ -32,8 +32,6 @@ LINES = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
 BYTES = "application/octet-stream"
 
-_PLACE = re.compile(r"\(byte (\d+)\)$")
-_PLACE_OF_LINE = re.compile(r"( - at `(?:key in )?\$)\[(\d+)\]")
 _ROWS = {"x", "y"}  # a field of what may come many at once
 
 
@@ -152,28 +150,27 @@ def from_text(value: str, kind: Any, field: str) -> Any:
     """
     try:
         return msgspec.convert(value, kind, strict=False)
-    except msgspec.ValidationError as error:
-        words = mismatch_in_words(error, kind, field)[0]
-        raise ProblemError(422, f"bad {field}", f"{words}, got {value!r}", field=field) from None
+    except msgspec.ValidationError:
+        found = find_mismatch(value, kind, field)
+        words = f"{field} can't be this" if found is None else found.words
+        got = "" if found is not None and found.words.endswith(repr(value)) else f", got {value!r}"
+        raise ProblemError(422, f"bad {field}", words + got, field=field) from None
 
 
 def _line_refusal(error: Exception, body: bytes, kind: Any) -> ProblemError:
-    """A problem with lines; the one that is not JSON is searched for, because the error does not say which it is."""
-    if isinstance(error, msgspec.ValidationError):
-        found = _PLACE_OF_LINE.search(str(error))
-        problem = _unfit(msgspec.ValidationError(_PLACE_OF_LINE.sub(r"\1", str(error))), kind, "")
-        return problem if found is None else Lines((), body).refused(problem, int(found[2]))
+    """A problem with lines; the first bad one is searched for, because the error does not say which it is."""
+    decode = msgspec.json.Decoder(kind).decode
     for number, line in enumerate(body.split(b"\n"), 1):
         try:
             if line.strip():
-                msgspec.json.decode(line)
+                decode(line)
         except (ValueError, RecursionError) as found:
             return _refusal(found, line, kind).at("line", number)
     return _refusal(error, body, kind)
 
 
 def _refusal(error: Exception, body: bytes, kind: Any) -> ProblemError:
-    """A problem out of what msgspec, or a text that is not UTF-8, raises."""
+    """A problem with a body that is not JSON, or does not fit a type."""
     if isinstance(error, msgspec.ValidationError):
         if body.lstrip()[:1] == b"[" and _ROWS.intersection(getattr(kind, "__struct_fields__", ())):
             words = (
@@ -181,8 +178,16 @@ def _refusal(error: Exception, body: bytes, kind: Any) -> ProblemError:
                 f"Arrow ({ARROW})"
             )
             return ProblemError(422, "bad request", words)
-        return _unfit(error, kind, "")
+        try:
+            return _unfit(json.loads(body, parse_int=_whole_number), kind)
+        except (ValueError, RecursionError) as worse:  # it does not fit, and further on it is not JSON either
+            error = worse
     return ProblemError(400, "not JSON", _no_json_words(error, body))
+
+
+def _whole_number(digits: str) -> float:
+    """A whole number; one of more digits than Python reads is infinite."""
+    return int(digits) if len(digits) < 400 else float(digits)
 
 
 def _no_json_words(error: Exception, body: bytes) -> str:
@@ -194,12 +199,23 @@ def _no_json_words(error: Exception, body: bytes) -> str:
         return "texts must be UTF-8, which this body is not"
     if isinstance(error, RecursionError):
         return "this body is nested too deeply"
-    place = _PLACE.search(str(error))
-    if place is not None and body[int(place[1]) :].startswith((b"NaN", b"Infinity")):
+    if _has_constants(body):
         return "NaN and Infinity are not JSON; write null for a missing value"
     return f"the body can't be parsed: {error}"
 
 
-def _unfit(error: msgspec.ValidationError, kind: Any, root: str) -> ProblemError:
-    words, path = mismatch_in_words(error, kind, root or "the body")
-    return ProblemError(422, "bad request", words, field=(root + path).removeprefix(".") or None)
+def _has_constants(body: bytes) -> bool:
+    """Whether nothing but NaN or Infinity, which Python reads and JSON does not have, keeps a body from being JSON."""
+    found: list[str] = []
+    try:
+        json.loads(body, parse_constant=found.append, parse_int=_whole_number)
+    except (ValueError, RecursionError):
+        return False
+    return bool(found)
+
+
+def _unfit(value: Any, kind: Any) -> ProblemError:
+    found = find_mismatch(value, kind, "the body")
+    if found is None:
+        return ProblemError(422, "bad request", "the body does not fit what is expected here", code="wrong_type")
+    return ProblemError(422, "bad request", found.words, field=found.path.removeprefix(".") or None, code=found.code)

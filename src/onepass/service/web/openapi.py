@@ -58,6 +58,8 @@ class Problem(msgspec.Struct):
     detail: str
     field: str | None = None
     """The part of the request that is to blame, such as `x.km` or `columns[0].std`; items of an array count from 0."""
+    code: str | None = None
+    """What is wrong with it, for programs, such as `not_a_number` or `missing_field`."""
     line: int | None = None
     """With JSON lines: the number of the line that is to blame, from 1."""
     row: int | None = None

@@ -18,7 +18,8 @@ from onepass.tables.columns.missing import (
     without_words,
 )
 from onepass.tables.columns.values import Bad, as_texts, is_member, plain
-from onepass.tables.columns.wording import listed, quoted
+from onepass.tables.columns.wording import listed
+from onepass.tables.reasons import Reason
 
 __all__ = ["TRUTH_WORDS", "Boolean", "lower_texts", "truth_values"]
 
@@ -72,7 +73,7 @@ class Boolean:
         out[:, 0] = np.where(true, 1.0, np.where(false, 0.0, 0.5))
         odd = ~(true | false) & texts.is_valid().to_numpy(zero_copy_only=False)
         for row in np.flatnonzero(odd).tolist():
-            bad.setdefault(row, f"{self.name} is {quoted(str(array[row].as_py()))}, neither true nor false")
+            bad.setdefault(row, Reason("not_boolean", self.name, str(array[row].as_py())))
 
     def fill_one(self, value: Any, out: list[float], at: int) -> bool:
         """Write the feature of a plain value; False if only whole columns of such values are read."""

@@ -15,7 +15,8 @@ from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.missing import notable_words, with_placeholders, without_words
 from onepass.tables.columns.notation import Notation
 from onepass.tables.columns.values import Bad, describe_type, is_text, parse_one_by_one, plain
-from onepass.tables.columns.wording import listed, quoted
+from onepass.tables.columns.wording import listed
+from onepass.tables.reasons import Reason
 
 __all__ = ["Date", "as_days", "likely_date_format"]
 
@@ -102,7 +103,7 @@ def as_days(array: Any, name: str, bad: Bad, written: DateFormat = ISO) -> Float
     if pa.types.is_null(array.type):
         return np.full(len(array), np.nan)
     if not (pa.types.is_timestamp(array.type) or pa.types.is_date(array.type)):
-        raise SchemaError(f"column {name!r} holds {describe_type(array.type)} where dates were expected")
+        raise SchemaError(Reason("wrong_type", name, describe_type(array.type), expected="dates"))
     return _days(pc.cast(array, pa.timestamp("us", getattr(array.type, "tz", None)), safe=False))
 
 
@@ -115,14 +116,14 @@ def _parse_iso(array: Any, name: str, bad: Bad, written: DateFormat) -> FloatArr
     try:
         return _days(pc.cast(known, pa.timestamp("us")))
     except pa.ArrowInvalid:
-        return parse_one_by_one(known, _days_of, lambda text: f"{name} is {quoted(text)}, {_NO_DATE}", bad)
+        return parse_one_by_one(known, _days_of, lambda text: Reason("not_an_iso_date", name, text), bad)
 
 
 def _parse_written(array: Any, name: str, bad: Bad, written: DateFormat) -> FloatArray:
     known = without_words(array, written.missing_words)
     days = written.days(known)
     for row in np.flatnonzero(np.isnan(days) & known.is_valid().to_numpy(zero_copy_only=False)).tolist():
-        bad.setdefault(row, f"{name} is {quoted(known[row].as_py())}, no date written {written.pattern}")
+        bad.setdefault(row, Reason("not_a_date", name, known[row].as_py(), pattern=written.pattern))
     return days
 
 
@@ -159,7 +160,6 @@ def _preferred(tied: list[DateFormat], notation: Notation) -> DateFormat:
 
 _NEARLY_ALL = 0.98
 _FIRST = 5  # values that say which formats to look for
-_NO_DATE = "no date as in 2024-12-31 or 2024-12-31T23:59:59"
 
 
 def _days(times: Any) -> FloatArray:

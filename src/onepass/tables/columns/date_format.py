@@ -21,7 +21,7 @@ from onepass.tables.columns.missing import (
     missing_words_from_state,
     missing_words_state,
 )
-from onepass.tables.columns.wording import quoted
+from onepass.tables.reasons import Reason
 
 __all__ = ["ISO", "DateFormat", "formats_of"]
 
@@ -90,12 +90,10 @@ class DateFormat:
         unknown = [one for one in found if one not in _DIRECTIVES]
         year_known = ("Y" in found) != ("y" in found)
         if unknown or len(set(found)) != len(found) or not year_known:
-            reason = f"%{unknown[0]} is unknown" if unknown else "it needs a year, %Y or %y, and each part once"
+            why = f"%{unknown[0]} is unknown" if unknown else "it needs a year, %Y or %y, and each part once"
             known = " ".join(f"%{one}" for one in _DIRECTIVES)
-            raise SchemaError(
-                f"the date format {quoted(self.pattern)} can't be read: {reason}; its parts may be {known}",
-                setting="date_format",
-            )
+            reason = Reason("bad_date_format", value=self.pattern, why=why, known=known)
+            raise SchemaError(reason, setting="date_format")
 
     @property
     def is_plain(self) -> bool:
@@ -115,7 +113,7 @@ class DateFormat:
         return "%m" in self.pattern and self.pattern.find("%d") < self.pattern.find("%m")
 
     def days(self, texts: Any) -> FloatArray:
-        """Days since 1970, in UTC, of texts without surrounding space; NaN for those that are no date."""
+        """Days since 1970, in UTC, of texts without surrounding space; NaN for those that are not dates."""
         found = pc.extract_regex(texts, pattern=self.regex)
         good = found.is_valid().to_numpy(zero_copy_only=False)
         texts_of = {name: pc.struct_field(found, name) for name in self._parts}

@@ -232,7 +232,7 @@ class _Plan:
     places: tuple[tuple[Any, int], ...]
     numbers: tuple[tuple[Number, int], ...]
     rest: tuple[tuple[Any, int], ...]  # all other columns
-    others: list[int]  # features that are no numbers
+    others: list[int]  # features of other columns
 
 
 def _scratch(n_columns: int, n: int) -> FloatArray:

@@ -5,22 +5,25 @@ It carries the names of the settings concerned, so that a command line or a page
 
 from collections.abc import Mapping
 
+from onepass.tables.reasons import Reason
+
 __all__ = ["SchemaError"]
 
 
 class SchemaError(ValueError):
-    """Columns that are not what they should be; the message says which.
+    """Columns that are not what they should be.
 
     Parameters
     ----------
-    message : str
+    reason : Reason
     setting : name of the setting at fault, if there is one
     suggestions : settings that would help, with a value to give, or "" where any other value may do
     """
 
     def __init__(
-        self, message: str, *, setting: str | None = None, suggestions: Mapping[str, str] | None = None
+        self, reason: Reason, *, setting: str | None = None, suggestions: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__(message)
+        super().__init__(reason)
+        self.reason = reason
         self.setting = setting
         self.suggestions: dict[str, str] = dict(suggestions or {})

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from onepass.tables.columns.date_format import DateFormat
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.missing import MISSING_WORDS
+from onepass.tables.reasons import Reason
 
 __all__ = ["AS_WRITTEN", "Notation"]
 
@@ -33,7 +34,7 @@ class Notation:
 
     def __post_init__(self) -> None:
         if self.decimal not in (None, ".", ","):
-            raise SchemaError(f"the decimal sign must be '.' or ',', got {self.decimal!r}", setting="decimal")
+            raise SchemaError(Reason("bad_decimal", value=self.decimal), setting="decimal")
         for pattern in self.date_formats:
             DateFormat(pattern)  # refuses what can't be read
 

@@ -13,6 +13,7 @@ from onepass.tables.columns.missing import notable_words
 from onepass.tables.columns.number_format import PLAIN, NumberFormat
 from onepass.tables.columns.values import Bad, as_numbers
 from onepass.tables.columns.wording import listed, standardised
+from onepass.tables.reasons import Reason
 
 __all__ = ["FARTHEST", "Number", "centre_and_scale", "note_far", "scale_from_state"]
 
@@ -124,7 +125,7 @@ def _middle(values: FloatArray) -> float:
     return float(np.partition(values, len(values) // 2)[len(values) // 2])
 
 
-def note_far(scaled: FloatArray, values: FloatArray, name: str, bad: Bad) -> None:
+def note_far(scaled: FloatArray, values: FloatArray, name: str, bad: Bad, role: str = "") -> None:
     """Note the rows whose value, once scaled, is too far away to be taken."""
     for row in np.flatnonzero(np.abs(scaled) > FARTHEST).tolist():
-        bad.setdefault(row, f"{name} is {values[row]:g}, far outside anything seen")
+        bad.setdefault(row, Reason("too_far", name, float(values[row]), role))

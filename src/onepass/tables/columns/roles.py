@@ -1,4 +1,4 @@
-"""Columns that are no inputs: the weight of a row, and the key whose model it belongs to."""
+"""Columns that are not inputs: the weight of a row, and the key whose model it belongs to."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.values import Bad, as_numbers, as_texts
-from onepass.tables.columns.wording import number_text
+from onepass.tables.reasons import Reason
 
 __all__ = ["check_weights", "read_keys", "read_weights"]
 
@@ -16,14 +16,10 @@ def read_weights(array: Any, name: str, bad: Bad) -> FloatArray:
     """How often each row counts, ``(n,)``: 0 leaves it out; what is not a weight is noted in ``bad``."""
     values = as_numbers(array, name, bad)
     for row in np.flatnonzero(~((values >= 0.0) & np.isfinite(values))).tolist():
-        bad.setdefault(row, _complaint(float(values[row]), name))
+        value = float(values[row])
+        code = "missing" if np.isnan(value) else "negative" if value < 0.0 else "infinite"
+        bad.setdefault(row, Reason(code, name, value, "weight"))
     return values
-
-
-def _complaint(value: float, name: str) -> str:
-    if np.isnan(value):
-        return f"the weight {name} is missing"
-    return f"the weight {name} is {number_text(value)}, which is {'negative' if value < 0.0 else 'infinite'}"
 
 
 def check_weights(array: Any, name: str) -> None:
@@ -31,9 +27,8 @@ def check_weights(array: Any, name: str) -> None:
     bad: Bad = {}
     weights = read_weights(array, name, bad)
     if not ((weights > 0.0) & np.isfinite(weights)).any():
-        raise SchemaError(
-            f"no row would count: {next(iter(bad.values()), f'the weights in {name!r} are all 0')}", setting="weight"
-        )
+        why = next(iter(bad.values()), Reason("all_weights_zero", name))
+        raise SchemaError(Reason("no_weight", name, role="weight", why=why), setting="weight")
 
 
 def read_keys(array: Any, name: str, bad: Bad) -> tuple[str, ...]:
@@ -41,5 +36,5 @@ def read_keys(array: Any, name: str, bad: Bad) -> tuple[str, ...]:
     keys = as_texts(array, name).to_pylist()
     for row, key in enumerate(keys):
         if key is None:
-            bad.setdefault(row, f"the key {name} is missing")
+            bad.setdefault(row, Reason("missing", name, role="key"))
     return tuple("" if key is None else key for key in keys)

@@ -104,7 +104,7 @@ class Text:
                 raise ValueError(f"{size} must be positive, got {value}")
         terms = tuple(state["terms"])
         if not all(isinstance(term, str) and term and len(term.split(" ")) <= 2 for term in terms):
-            raise ValueError(f"the column {state['name']!r} has terms that are no words or pairs of words")
+            raise ValueError(f"the column {state['name']!r} has terms that are not words or pairs of words")
         return cls(**{**state, **sizes, "terms": terms})
 
     def _buckets_of_terms(self) -> list[int]:

@@ -17,7 +17,8 @@ from onepass._typing import FloatArray
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.missing import has_words, without_words
 from onepass.tables.columns.number_format import PLAIN, NumberFormat
-from onepass.tables.columns.wording import number_text, quoted
+from onepass.tables.columns.wording import number_text
+from onepass.tables.reasons import Reason
 
 __all__ = [
     "Bad",
@@ -36,11 +37,11 @@ __all__ = [
 _NUMBER = pa.float64()
 _GLANCE = 100  # rows that show whether a column has words for missing values
 
-Bad = dict[int, str]  # row -> why it is rejected
+Bad = dict[int, Reason]  # row -> why it is rejected
 
 
 def as_numbers(array: Any, name: str, bad: Bad, written: NumberFormat = PLAIN) -> FloatArray:
-    """Values as numbers, NaN where one is missing; those that are no number, or infinite, are noted in ``bad``."""
+    """Values as numbers, NaN where one is missing; those that are not numbers, or infinite, are noted in ``bad``."""
     values = parse_numbers(array, name, bad, written)
     note_infinite(values, name, bad)
     return values
@@ -58,7 +59,7 @@ def parse_numbers(array: Any, name: str, bad: Bad, written: NumberFormat = PLAIN
     if is_numeric(array.type) or pa.types.is_null(array.type) or pa.types.is_boolean(array.type):
         array = pc.cast(array, _NUMBER, safe=False)
         return np.asarray(array.to_numpy(zero_copy_only=False))
-    raise SchemaError(f"column {name!r} holds {describe_type(array.type)} where numbers were expected")
+    raise SchemaError(Reason("wrong_type", name, describe_type(array.type), expected="numbers"))
 
 
 def _parse_plain(array: Any, name: str, bad: Bad, written: NumberFormat) -> FloatArray:
@@ -75,7 +76,7 @@ def _parse_plain(array: Any, name: str, bad: Bad, written: NumberFormat) -> Floa
     try:
         return np.asarray(pc.cast(known, pa.float64()).to_numpy(zero_copy_only=False))
     except pa.ArrowInvalid:
-        return parse_one_by_one(known, _number_of, lambda text: f"{name} is {quoted(text)}, {_no_number(text)}", bad)
+        return parse_one_by_one(known, _number_of, lambda text: _not_a_number(name, text), bad)
 
 
 def _parse_written(array: Any, name: str, bad: Bad, written: NumberFormat) -> FloatArray:
@@ -83,7 +84,7 @@ def _parse_written(array: Any, name: str, bad: Bad, written: NumberFormat) -> Fl
     values: FloatArray = written.numbers(known)
     manner = replace(written, unsure=False).words()
     for row in np.flatnonzero(np.isnan(values) & known.is_valid().to_numpy(zero_copy_only=False)).tolist():
-        bad.setdefault(row, f"{name} is {quoted(known[row].as_py())}, not a number{manner}")
+        bad.setdefault(row, _not_a_number(name, known[row].as_py(), manner))
     return values
 
 
@@ -91,7 +92,7 @@ def note_infinite(values: FloatArray, name: str, bad: Bad) -> None:
     """Note the rows whose value is infinite."""
     if not np.isfinite(values).all():
         for row in np.flatnonzero(np.isinf(values)).tolist():
-            bad.setdefault(row, f"{name} is infinite")
+            bad.setdefault(row, Reason("infinite", name))
 
 
 def _number_of(text: str) -> float:
@@ -107,9 +108,9 @@ def _is_number(word: str) -> bool:
         return False
 
 
-def _no_number(text: str) -> str:
-    comma = NumberFormat(",", grouped=True).reads(pa.array([text.strip()]))[0].as_py()
-    return "not a number" + (": a decimal point is expected, not a comma" if comma and "," in text else "")
+def _not_a_number(name: str, text: str, manner: str = "") -> Reason:
+    comma = "," in text and NumberFormat(",", grouped=True).reads(pa.array([text.strip()]))[0].as_py()
+    return Reason("decimal_comma" if comma else "not_a_number", name, text, manner=manner)
 
 
 def as_texts(array: Any, name: str) -> Any:
@@ -125,11 +126,11 @@ def as_texts(array: Any, name: str) -> Any:
         return pa.array(texts, pa.string())
     if is_numeric(array.type) or pa.types.is_boolean(array.type) or pa.types.is_temporal(array.type):
         return pc.cast(array, pa.string())
-    raise SchemaError(f"column {name!r} holds {describe_type(array.type)}, which can't be learned from; leave it out")
+    raise SchemaError(Reason("unlearnable_type", name, describe_type(array.type)))
 
 
 def parse_one_by_one(
-    array: Any, value_of: Callable[[str], float], reason: Callable[[str], str], bad: Bad
+    array: Any, value_of: Callable[[str], float], reason: Callable[[str], Reason], bad: Bad
 ) -> FloatArray:
     """Texts as numbers, NaN where one is missing; where ``value_of`` fails the reason is noted in ``bad``."""
     values = np.full(len(array), np.nan)

@@ -1,11 +1,10 @@
 """Values of columns in messages: shortened, quoted where they would be mistaken for something else, and listed."""
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 import numpy as np
 
-__all__ = ["listed", "no_such_column", "number_text", "quoted", "standardised"]
+__all__ = ["listed", "number_text", "quoted", "standardised"]
 
 _LONGEST = 40  # characters of a text in a message
 
@@ -50,17 +49,3 @@ def standardised(name: str, centre: float, scale: float) -> str:
     ('(x - 2.5) / 3', '(y + 0.07307) / 1')
     """
     return f"({name} {'+' if centre < 0.0 else '-'} {abs(centre):.4g}) / {scale:.4g}"
-
-
-def no_such_column(file: str, missing: Sequence[str], names: Sequence[str]) -> str:
-    """Say which columns a file lacks, what may have been meant, and what it has.
-
-    Examples
-    --------
-    >>> no_such_column("trips.csv", ["prize"], ["km", "price"])
-    "trips.csv has no column 'prize' (did you mean 'price'?); it has km, price"
-    """
-    lacking = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
-    close = get_close_matches(missing[0], list(names), 1)
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
-    return f"{file} has no column {lacking}{hint}; it has {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}"

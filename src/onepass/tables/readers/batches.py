@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from onepass.tables.reasons import Reason
+
 __all__ = [
     "LineNumbers",
     "Malformed",
@@ -32,7 +34,7 @@ class Malformed:
     """A record that is not a row."""
 
     line: int
-    reason: str
+    reason: Reason
     text: str
     before: int  # rows of the file before it
 
@@ -41,7 +43,7 @@ class LineNumbers(Protocol):
     """The positions of a batch's rows in their file."""
 
     def __call__(self) -> Sequence[int]:
-        """Return the line number of every row; computed only when somebody asks."""
+        """Return the line number of every row; computed only when needed."""
 
 
 @dataclass(frozen=True)

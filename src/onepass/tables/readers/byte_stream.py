@@ -17,6 +17,7 @@ from onepass.tables.readers.notes import Note
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
 from onepass.tables.readers.origins import LocalFile, OpenedOrigin, Origin, StandardInputBytes
 from onepass.tables.readers.paths import STDIN, is_url
+from onepass.tables.reasons import Reason
 
 __all__ = ["LONGEST_RECORD", "ByteStream", "LongLine", "chunks", "end_of_lines", "is_text", "n_lines"]
 
@@ -92,7 +93,7 @@ class ByteStream:
         return stream
 
     stored_head: bytes = b""
-    """The first bytes as they are stored, decompressed only: what formats that are no text are recognised by."""
+    """The first bytes as they are stored, decompressed only: by which binary formats are recognised."""
 
     @property
     def file(self) -> str:
@@ -232,9 +233,9 @@ class LongLine(bytes):
         return line
 
     @property
-    def reason(self) -> str:
+    def reason(self) -> Reason:
         """Why it is not a row."""
-        return f"has {self.size:,} bytes, more than the {LONGEST_RECORD:,} that a row may have"
+        return Reason("long_record", size=self.size, most=LONGEST_RECORD)
 
 
 def chunks(stream: ByteStream, boundary: Callable[[bytes], int]) -> Iterator[bytes]:

@@ -125,7 +125,7 @@ class _Parser:
         if not self.text.strip():
             raise self._error(0, "a condition is expected, such as price > 0")
         try:
-            # In brackets, so that leading blanks are no indentation.
+            # In brackets, so that leading blanks are not taken for indentation.
             tree = self._condition(ast.parse(f"({self._source}\n)", mode="eval").body)
         except SyntaxError as error:
             raise self._syntax_error(error) from None

@@ -19,6 +19,7 @@ from onepass.tables.readers.csv_records import CsvLineNumbers, end_of_records, h
 from onepass.tables.readers.notes import Note
 from onepass.tables.readers.options import ReadOptions
 from onepass.tables.readers.source import FileFormat, TableFile
+from onepass.tables.reasons import Reason
 
 __all__ = ["CSV", "CsvFile"]
 
@@ -121,15 +122,14 @@ class CsvFile(TableFile):
         lines: list[int] = []
         malformed: list[Malformed] = []
         for number, fields, record in records(text, line, self._delimiter, width):
-            if isinstance(fields, str):
+            if isinstance(fields, Reason):
                 reason = fields
             elif len(fields) == width:
                 good.append(fields)
                 lines.append(number)
                 continue
             else:
-                count = f"{len(fields)} field" + "s" * (len(fields) != 1)
-                reason = f"has {count} where the first line has {width}"
+                reason = Reason("wrong_field_count", given=len(fields), expected=width)
             malformed.append(Malformed(number, reason, shortened(record), rows + len(good)))
         columns = [[None if row[i] in nulls else row[i] for row in good] for i in map(self._names.index, wanted)]
         record_batch = pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], names=wanted)

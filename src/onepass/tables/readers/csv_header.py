@@ -1,4 +1,4 @@
-"""The first line of a CSV file: names that are missing or there twice are mended, and numbers are no names."""
+"""The first line of a CSV file: missing and repeated names are mended, and a line of numbers is reported."""
 
 import math
 from collections.abc import Sequence

@@ -12,12 +12,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from onepass.tables.readers.byte_stream import LONGEST_RECORD, n_lines
-from onepass.tables.readers.encoding import NOT_IN_ENCODING
+from onepass.tables.reasons import Reason
 
 __all__ = ["CsvLineNumbers", "end_of_records", "has_stray_quote", "records"]
 
 _LONGEST_FIELD = LONGEST_RECORD  # characters
-_STRAY_QUOTE = "has a quote that is never closed, or one inside a field"
+
+
+class _UnreadableRecordError(Exception):
+    """A record that can't be read, and why."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+_STRAY_QUOTE = Reason("stray_quote")
 
 
 def end_of_records(text: bytes) -> int:
@@ -75,7 +85,9 @@ class CsvLineNumbers:
         return self.known
 
 
-def records(text: bytes, first: int, delimiter: str, width: int | None) -> Iterator[tuple[int, list[str] | str, str]]:
+def records(
+    text: bytes, first: int, delimiter: str, width: int | None
+) -> Iterator[tuple[int, list[str] | Reason, str]]:
     """Line, fields and text of every record; in place of fields that can't be read the reason.
 
     If a record of several lines can't be read, or has the wrong number of fields, a stray quote is to blame, and only
@@ -87,19 +99,19 @@ def records(text: bytes, first: int, delimiter: str, width: int | None) -> Itera
         try:
             for fields, used in _parsed(lines, at, delimiter):
                 if used > 1 and width is not None and len(fields) != width:
-                    raise csv.Error(_STRAY_QUOTE)
+                    raise _UnreadableRecordError(_STRAY_QUOTE)
                 if any("\udc80" <= sign <= "\udcff" for value in fields for sign in value):
-                    yield first + at, NOT_IN_ENCODING, lines[at]
+                    yield first + at, Reason("not_in_encoding"), lines[at]
                 elif fields:
                     yield first + at, fields, "".join(lines[at : at + used])
                 at += used
-        except csv.Error as error:
-            yield first + at, str(error), lines[at]
+        except _UnreadableRecordError as error:
+            yield first + at, error.reason, lines[at]
             at += 1
 
 
 def _parsed(lines: list[str], at: int, delimiter: str) -> Iterator[tuple[list[str], int]]:
-    """Fields and number of lines of every record from a line on; a `csv.Error` gives the reason to stop."""
+    """Fields and number of lines of every record from a line on; an error gives the reason to stop."""
     # Not a slice, which would be copied once for every bad line.
     reader = csv.reader(map(lines.__getitem__, range(at, len(lines))), delimiter=delimiter, strict=True)
     end = 0
@@ -109,7 +121,7 @@ def _parsed(lines: list[str], at: int, delimiter: str) -> Iterator[tuple[list[st
             end = reader.line_num
     except csv.Error as error:
         if "field limit" not in str(error):
-            raise csv.Error(_STRAY_QUOTE) from None
+            raise _UnreadableRecordError(_STRAY_QUOTE) from None
         yield _long_record("".join(lines[at + end :]), delimiter)
 
 
@@ -125,11 +137,11 @@ def _long_record(text: str, delimiter: str) -> tuple[list[str], int]:
     while True:
         found = field.match(text, end)
         if found is None:
-            raise csv.Error(_STRAY_QUOTE)
+            raise _UnreadableRecordError(_STRAY_QUOTE)
         quoted, plain, stop = found.groups()
         fields.append(plain if quoted is None else quoted.replace('""', '"'))
         if len(fields[-1]) > _LONGEST_FIELD:
-            raise csv.Error(f"has a field of more than {_LONGEST_FIELD:,} characters")
+            raise _UnreadableRecordError(Reason("long_field", most=_LONGEST_FIELD))
         end = found.end()
         if stop != delimiter:
             return fields, text.count("\n", 0, end) + (text[end - 1] != "\n")

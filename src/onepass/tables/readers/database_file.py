@@ -52,7 +52,7 @@ class _DatabaseFile(TableFile):
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Which table was chosen, if nobody said it."""
+        """Which table was chosen, if none was named."""
         return (Note(f"{self.name}: the table {self._chosen!r} is read", "table"),) if self._chosen else ()
 
     def columns(self) -> list[str]:

@@ -1,7 +1,7 @@
 """The encoding of a text: found out from its bytes, and turned into UTF-8 as it is read.
 
 A byte order mark says UTF-8 or UTF-16. Without one, bytes that are valid UTF-8 are UTF-8. The first part of a file with
-bytes beyond ASCII decides: if they are no UTF-8, the file is taken for Windows-1252, which agrees with Latin-1 in all
+bytes beyond ASCII decides: if they are not UTF-8, the file is taken for Windows-1252, which agrees with Latin-1 in all
 that is printable there. Up to that part both readings are the same, so nothing has to be read twice.
 
 Bytes that the encoding does not have become a byte that no UTF-8 has, and cost the line they are in.
@@ -10,10 +10,9 @@ Bytes that the encoding does not have become a byte that no UTF-8 has, and cost 
 import codecs
 from collections.abc import Callable, Iterator
 
-__all__ = ["BOM", "NOT_IN_ENCODING", "decoded_as", "encoding_of", "has_carriage_returns_only", "with_line_feeds"]
+__all__ = ["BOM", "decoded_as", "encoding_of", "has_carriage_returns_only", "with_line_feeds"]
 
 BOM = codecs.BOM_UTF8
-NOT_IN_ENCODING = "has bytes that are not in the encoding of the file"
 _LOST = "\udcff"  # stands for bytes that can't be decoded; as "surrogateescape" writes it, it is the byte 0xff
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),

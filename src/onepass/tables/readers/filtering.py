@@ -26,11 +26,12 @@ from onepass.tables.columns.missing import MISSING_WORDS, without_words
 from onepass.tables.columns.notation import AS_WRITTEN, Notation
 from onepass.tables.columns.number_format import PLAIN, NumberFormat
 from onepass.tables.columns.values import Bad, as_texts, is_numeric, is_text, parse_numbers, plain
-from onepass.tables.columns.wording import no_such_column, quoted
+from onepass.tables.columns.wording import quoted
 from onepass.tables.readers.batches import RowBatch, rows_after
 from onepass.tables.readers.condition import Column, Condition, Constant, Node, Operation
 from onepass.tables.readers.notes import Note
 from onepass.tables.readers.source import TableFile
+from onepass.tables.reasons import Reason
 
 __all__ = ["FilteredTable", "holds"]
 
@@ -79,7 +80,8 @@ class FilteredTable(TableFile):
         names = table.columns()
         missing = [] if names is None else [column for column in self._kinds if column not in names]
         if missing:
-            raise SchemaError(no_such_column(self.name, missing, names or ()), setting="where")
+            reason = Reason("no_such_column", missing[0], file=self.name, missing=missing, names=names or ())
+            raise SchemaError(reason, setting="where")
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -310,11 +312,8 @@ class _Values:
         if isinstance(node, Column):
             written = self._format_of(node)
             if not written.is_number:
-                raise SchemaError(
-                    f"column {node.name!r} has dates, not numbers; compare it with a date in quotes, such as "
-                    f"{written.examples}",
-                    setting="where",
-                )
+                reason = Reason("compared_with_number", node.name, examples=written.examples)
+                raise SchemaError(reason, setting="where")
             return parse_numbers(self._column(node), node.name, self._bad.setdefault(node.name, {}), written.number)
         return np.asarray(_ARITHMETIC[node.sign](*map(self._numbers, node.parts)))
 
@@ -335,11 +334,9 @@ class _Values:
             if np.isfinite(value):
                 return np.full(self._n, value)
         name = _in_condition(column.name)
-        raise SchemaError(
-            f"{quoted(str(node.value))} is not a date, but column {column.name!r} has dates: compare it with one such "
-            f"as {written.examples}, or compare text({name}) with any text; for missing values use {name} is None",
-            setting="where",
-        )
+        given = str(node.value)
+        reason = Reason("compared_with_text", column.name, given, examples=written.examples, written=name)
+        raise SchemaError(reason, setting="where")
 
     def _format_of(self, column: Column) -> ValueFormat:
         return self._formats.get(column.name, _UNKNOWN)

@@ -18,6 +18,7 @@ from onepass.tables.readers.json_array import elements_as_lines
 from onepass.tables.readers.notes import Note
 from onepass.tables.readers.options import ReadOptions
 from onepass.tables.readers.source import FileFormat, TableFile
+from onepass.tables.reasons import Reason
 
 __all__ = ["JSON", "JsonFile"]
 
@@ -97,11 +98,11 @@ def _parsed_line_by_line(text: bytes, types: dict[str, Any] | None, line: int, r
             continue
         try:
             row = json.loads(record)
-            reason = "" if isinstance(row, dict) else "is not a JSON object"
+            code = "" if isinstance(row, dict) else "not_an_object"
         except (ValueError, RecursionError):
-            row, reason = None, "can't be read as JSON"
-        if reason:
-            malformed.append(Malformed(number, reason, shortened_bytes(record), rows + len(good)))
+            row, code = None, "not_json"
+        if code:
+            malformed.append(Malformed(number, Reason(code), shortened_bytes(record), rows + len(good)))
         else:
             good.append(row)
             lines.append(number)

@@ -1,12 +1,41 @@
 """What a user may say about how files are to be read; a command names it before anything heavy is loaded."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from onepass.tables.columns.notation import Notation
 
-__all__ = ["AS_FOUND", "ReadOptions"]
+__all__ = ["ALL", "AS_FOUND", "Part", "ReadOptions"]
+
+
+class Part(NamedTuple):
+    """What is read of a file: a table or a query of a database, and the rows that meet a condition; empty: all.
+
+    Examples
+    --------
+    >>> print(Part(table="trips", where="km > 0"))
+    table trips, where km > 0
+    """
+
+    table: str = ""
+    query: str = ""
+    where: str = ""
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {value}" for name, value in self._asdict().items() if value)
+
+    def is_in(self, other: "Part") -> bool:
+        """Whether all of its rows are rows of another part of the same file."""
+        return other in (ALL, self._replace(where=""), self)
+
+    def may_meet(self, other: "Part") -> bool:
+        """Whether another part of the same file does not have all of its rows, but may have some."""
+        return not self.is_in(other) and not (self.table and other.table and self.table != other.table)
+
+
+ALL = Part()
+"""A whole file."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +51,9 @@ class ReadOptions:
 
     notation: "Notation | None" = None  # how values that the condition looks at are written; None: as found
 
-    def part(self, table: str) -> str:
-        """Which part of a file is read, of a database the given table, in words; empty: all of it."""
-        given = {"table": table or None, "query": self.sql, "where": self.where}
-        return ", ".join(f"{name} {value}" for name, value in given.items() if value is not None)
+    def part(self, table: str) -> "Part":
+        """Which part of a file is read, of a database the given table."""
+        return Part(table, self.sql or "", self.where or "")
 
 
 AS_FOUND = ReadOptions()

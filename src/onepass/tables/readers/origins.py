@@ -4,6 +4,7 @@ An `Origin` says where; opening it gives an `OpenedOrigin`, from which bytes are
 URLs have theirs in `remote`.
 """
 
+import io
 import os
 import select
 import stat
@@ -14,13 +15,15 @@ from typing import Any, Protocol
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.extent import Extent
 
-__all__ = ["LocalFile", "OpenedOrigin", "Origin", "StandardInputBytes"]
+__all__ = ["GivenBytes", "LocalFile", "OpenedOrigin", "Origin", "StandardInputBytes"]
 
 
 class OpenedOrigin(Protocol):
     """Bytes that are being read."""
 
-    size: int  # of all of them; 0 if that is not known
+    @property
+    def size(self) -> int:
+        """Of all of them; 0 if that is not known."""
 
     def read(self, n: int) -> bytes:
         """Return up to ``n`` more bytes; none at the end."""
@@ -70,6 +73,31 @@ class LocalFile:
     def seekable(self) -> str:
         """The path."""
         return self.name
+
+
+@dataclass(frozen=True)
+class GivenBytes:
+    """Bytes that a program has at hand."""
+
+    name: str
+    content: bytes
+
+    def open(self) -> OpenedOrigin:
+        """Read them from their beginning."""
+        return _GivenBytes(self.content)
+
+    def seekable(self) -> Any:
+        """They, as a file object."""
+        return io.BytesIO(self.content)
+
+
+class _GivenBytes(io.BytesIO):
+    @property
+    def size(self) -> int:
+        return len(self.getbuffer())
+
+    def ready(self, seconds: float) -> bool:
+        return True
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,15 @@ Formats are recognised by content, not by name. To add one, write a module with 
 2. a `FileFormat` with the format's name, a function that recognises it by its first bytes (decompressed, and asked
    twice: as they are stored, and as UTF-8), and the subclass.
 
-Then add the `FileFormat` to ``_FORMATS`` below, or, outside of this package, call `register_format` with it (in every
-process that reads). The format registered last is asked first, so CSV, which takes any text, comes last.
+Then add the `FileFormat` to ``_FORMATS`` below. A package of its own declares it as an entry point in the group
+``onepass.formats``; a program calls `register_format` with it (in every process that reads).
+The format registered last is asked first, so CSV, which takes any text, comes last.
 Everything else (`onepass fit`, `learn`, `predict`, `evaluate`) then reads the format.
 """
 
+from functools import cache
+
+from onepass._plugins import loaded
 from onepass.tables.readers.byte_stream import ByteStream
 from onepass.tables.readers.condition import Condition
 from onepass.tables.readers.csv_file import CSV
@@ -55,6 +59,7 @@ def _recognised(stream: ByteStream, options: ReadOptions) -> TableFile:
     stored, text = stream.stored_head, stream.peek(_HEAD)
     if not text.strip():
         raise StreamError(f"{stream.name} is empty")
+    _add_plugins()
     for file_format in reversed(_FORMATS):
         if file_format.recognises(stored) or file_format.recognises(text):
             _check_has_tables(file_format, stream.name, options)
@@ -65,6 +70,12 @@ def _recognised(stream: ByteStream, options: ReadOptions) -> TableFile:
         "encoding",
         "encoding",
     )
+
+
+@cache
+def _add_plugins() -> None:
+    """Make the formats of other packages known, once."""
+    _FORMATS.extend(loaded("formats"))
 
 
 def _check_has_tables(file_format: FileFormat, name: str, options: ReadOptions) -> None:

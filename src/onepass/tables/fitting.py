@@ -1,0 +1,110 @@
+"""A model from files in one call, and how their rows are learned: how often, and in which order."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from onepass.tables.history import LearnedFile, LearnedRun, now
+from onepass.tables.inputs import ContentLog, Inputs
+from onepass.tables.model import TabularModel
+from onepass.tables.readers.options import AS_FOUND, ReadOptions
+from onepass.tables.readers.paths import expand
+from onepass.tables.readers.source import Source
+from onepass.tables.reasons import Reason
+from onepass.tables.schema import SchemaOptions, infer_model
+from onepass.tables.selection import distinct
+from onepass.tables.training import learn_steps, refine_if_few
+
+__all__ = ["FitOptions", "NewModel", "fit"]
+
+
+class NewModel(NamedTuple):
+    """A model that has learned nothing, the reason for its task, and the order in which it is to learn."""
+
+    model: TabularModel
+    reason: Reason
+    inputs: Inputs
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What a new model is to be, and how it learns the rows."""
+
+    schema: SchemaOptions
+    passes: int | str = "auto"
+    """How often the input is learned; "auto": once, and few rows again as a batch if a network was chosen."""
+    shuffle: str = "auto"
+    """"on", "off", or "auto": if a network may be chosen and nothing needs the rows in their order."""
+    in_order: bool = False
+    """Whether the order is needed for what the model does not know of, such as alarms or a cluster."""
+
+    @property
+    def turns(self) -> int:
+        """Passes over the input."""
+        return 1 if isinstance(self.passes, str) else self.passes
+
+    def needs_order(self, inputs: Inputs) -> bool:
+        """Whether rows have to be learned in their order, by what the model is asked to do or where they come from."""
+        settings = self.schema.settings
+        follows = settings.drift != 0.0 or settings.forgetting != 1.0 or settings.prior_scale == "auto"
+        return follows or inputs.is_stream or self.in_order
+
+    def refines(self, inputs: Inputs) -> bool:
+        """Whether all rows are learned again as a batch, if they are few."""
+        return self.passes == "auto" and self.shuffle != "off" and not self.needs_order(inputs)
+
+    def new_model(self, inputs: Inputs, sources: Sequence[Source]) -> NewModel:
+        """A model by the first rows of some files, and these in the order in which it learns them."""
+        model, reason = infer_model(sources, self.schema, rereadable=not inputs.is_stream)
+        auto = self.shuffle == "auto" and model.may_be_network and not self.needs_order(inputs)
+        if self.shuffle == "on" or auto:
+            inputs = replace(inputs, shuffle=self.schema.settings.seed)
+        return NewModel(model, reason, inputs)
+
+
+def fit(
+    files: str | Sequence[str],
+    target: str,
+    *,
+    passes: int | str = "auto",
+    shuffle: str = "auto",
+    reading: ReadOptions = AS_FOUND,
+    **options: Any,
+) -> TabularModel:
+    r"""Learn a model of files, the one that ``onepass fit`` writes; `onepass.save` saves it.
+
+    Rows that can't be learned are counted in ``n_rejected`` of the model.
+
+    Parameters
+    ----------
+    files : path or paths, also patterns and URLs
+    target : name of the column to predict
+    passes, shuffle : as `FitOptions`
+    reading : how files are read, where that is not to be found out
+    options : those of ``onepass fit`` with underscores in their names, such as ``hidden=(50,)`` or ``by="store"``
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> file = Path(tempfile.mkdtemp()) / "trips.csv"
+    >>> _ = file.write_text("km,price\n" + "".join(f"{km % 17},{3 + 2 * (km % 17)}\n" for km in range(100)))
+    >>> model = fit(str(file), target="price", model_kind="perceptron")
+    >>> model.n_rows, [round(mean) for mean in model.predict([{"km": 10.0}])["mean"].to_pylist()]
+    (100, [23])
+    """
+    wanted = FitOptions(SchemaOptions.of(target, **options), passes, shuffle)
+    found, _ = distinct(expand([files] if isinstance(files, str) else list(files)))
+    inputs = Inputs(found, wanted.turns, replace(reading, notation=wanted.schema.notation))
+    sources = inputs.sources()
+    model, _, inputs = wanted.new_model(inputs, sources)
+    learned: dict[int, LearnedFile] = {}
+    log = None if inputs.is_stream else ContentLog(inputs, sources, learned)
+    for step in learn_steps(model, inputs, sources, log=log):
+        if step.learned is not None:
+            learned[step.position.file - 1] = step.learned
+    if wanted.refines(inputs):
+        refine_if_few(model, inputs, sources, log)
+    run = LearnedRun(now(), model.n_rows, model.n_rejected, inputs.passes, tuple(learned[n] for n in sorted(learned)))
+    model.history = model.history.with_run(run)
+    return model

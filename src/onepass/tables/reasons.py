@@ -1,0 +1,191 @@
+"""Why a row is rejected, a table refused or a file left out: a code with its facts, and the words for every code.
+
+Code compares codes and columns; only this module turns them into sentences. To add a reason, add its code to `_WORDS`.
+"""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from onepass.tables.columns.wording import listed, number_text, quoted
+
+__all__ = ["CODES", "Reason"]
+
+
+class Reason:
+    """One reason, as data; ``str`` gives its words.
+
+    Parameters
+    ----------
+    code : which reason it is, one of `CODES`
+    column : name of the column at fault; empty: the record, table or file as a whole
+    value : what was found there
+    role : "target", "weight" or "key"; empty: an input
+    facts : what else the words say
+
+    Examples
+    --------
+    >>> print(Reason("infinite", "km"))
+    km is infinite
+    >>> print(Reason("missing", "price", role="target"))
+    the target price is missing
+    """
+
+    __slots__ = ("code", "column", "facts", "role", "value")
+
+    def __init__(self, code: str, column: str = "", value: Any = None, role: str = "", **facts: Any) -> None:
+        self.code = code
+        self.column = column
+        self.value = value
+        self.role = role
+        self.facts = facts
+
+    def __str__(self) -> str:
+        given = {"column": self.column, "value": self.value, "name": self._name, "shown": _shown(self.value)}
+        return _WORDS[self.code].format_map(given | self.facts | _phrases(self.code, self.column, self.facts))
+
+    def __repr__(self) -> str:
+        return f"<{self.code}: {self}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reason) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash((self.code, self.column))
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.code, self.column, self.value, self.role, self.facts
+
+    @property
+    def _name(self) -> str:
+        return f"the {self.role} {self.column}" if self.role else self.column
+
+
+def _shown(value: Any) -> str:
+    return number_text(value) if isinstance(value, float) else quoted(str(value))
+
+
+def _phrases(code: str, column: str, facts: Mapping[str, Any]) -> dict[str, str]:
+    """Parts of a sentence that depend on several facts."""
+    found: dict[str, str] = {}
+    if "when" in facts:
+        alias = f" as {facts['alias']}" if facts["alias"] else ""
+        found["learned"] = f"learned on {facts['when']}{alias}"
+    if "labels" in facts:
+        found["labels"] = listed(facts["labels"], 8)
+    if code == "no_such_column":
+        found |= _lacking(facts["missing"], facts["names"])
+    if code == "wrong_field_count":
+        found["fields"] = f"{facts['given']} field" + "s" * (facts["given"] != 1)
+    if code == "texts_per_key":
+        one = len(facts["names"]) == 1
+        found |= {"are": f"{listed(facts['names'], 3)} {'is a text' if one else 'are texts'}"}
+        found |= {"them": "it" if one else "them"}
+    return found
+
+
+def _lacking(missing: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """Which columns a table lacks, what may have been meant, and what it has."""
+    close = get_close_matches(missing[0], list(names), 1)
+    return {
+        "lacking": ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else ""),
+        "hint": f" (did you mean {close[0]!r}?)" if close else "",
+        "known": ", ".join(names[:12]) + (", ..." if len(names) > 12 else ""),
+    }
+
+
+_WORDS = {
+    # Records that can't be read as rows.
+    "wrong_field_count": "has {fields} where the first line has {expected}",
+    "not_in_encoding": "has bytes that are not in the encoding of the file",
+    "stray_quote": "has a quote that is never closed, or one inside a field",
+    "long_field": "has a field of more than {most:,} characters",
+    "long_record": "has {size:,} bytes, more than the {most:,} that a row may have",
+    "not_json": "can't be read as JSON",
+    "not_an_object": "is not a JSON object",
+    "unreadable": "{why}",
+    # Values that don't fit their column.
+    "not_a_number": "{name} is {shown}, not a number{manner}",
+    "decimal_comma": "{name} is {shown}, not a number{manner}: a decimal point is expected, not a comma",
+    "boolean_for_number": "{name} is {value}, not a number",
+    "infinite": "{name} is infinite",
+    "too_far": "{name} is {shown}, far outside anything seen",
+    "not_boolean": "{name} is {shown}, neither true nor false",
+    "not_an_iso_date": "{name} is {shown}, not a date such as 2024-12-31 or 2024-12-31T23:59:59",
+    "not_a_date": "{name} is {shown}, not a date written {pattern}",
+    "missing": "{name} is missing",
+    "negative": "{name} is {shown}, which is negative",
+    "zero_weight": "{column} is 0, a row that does not count: leave it out",
+    "no_logarithm": "{name} is {shown}, but its logarithm is learned, which only a number above 0 has",
+    "not_a_count": "{name} is {shown}, not a count 0, 1, 2, ...",
+    "missing_word": "{name} is {shown}, taken for missing and not for a class",
+    "unknown_class": "{name} is {shown}, none of the known classes {labels}",
+    # Why a target has its task.
+    "as_asked": "as asked",
+    "classes_declared": "classes were declared",
+    "booleans": "true or false",
+    "texts": "texts",
+    "leading_zeros": "digits with leading zeros",
+    "two_whole_numbers": "two whole numbers",
+    "whole_numbers": "whole numbers from 0 on",
+    "numbers": "numbers",
+    # Tables that don't fit what is asked of them.
+    "no_such_column": "{file} has no column {lacking}{hint}; it has {known}",
+    "is_target": "{column!r} is the target",
+    "no_rows": "{file} has no rows{why}",
+    "no_columns": "{file} has no column to learn from{why}",
+    "wrong_type": "column {column!r} holds {value} where {expected} were expected",
+    "unlearnable_type": "column {column!r} holds {value}, which can't be learned from; leave it out",
+    "bad_decimal": "the decimal sign must be '.' or ',', got {value!r}",
+    "bad_date_format": "the date format {shown} can't be read: {why}; its parts may be {known}",
+    "no_weight": "no row would count: {why}",
+    "all_weights_zero": "the weights in {column!r} are all 0",
+    "target_without_values": "the target {column!r} has no values among the first rows; is it the right column?",
+    "target_without_numbers": "the target {column!r} has no numbers among the first rows (the first is {shown}); is "
+    "it the right column?",
+    "target_without_counts": "the target {column!r} does not hold counts 0, 1, 2, ...{example}; is it the right "
+    "column?",
+    "one_class": "the target {column!r} has only one class, {shown}, and at least two are needed; give all classes "
+    "that can occur{or_number}",
+    "too_many_classes": "the target {column!r} has more than {most} classes; is it the right column, or a number?",
+    "log_of_classes": "the target {column!r} has classes, so its logarithm can't be learned",
+    "log_of_counts": "counts are always learned by the logarithm of their rate; leave this option out",
+    "log_of_negative": "the target {column!r} has values such as {value:g} among the first rows; only numbers above 0 "
+    "have a logarithm",
+    "compared_with_number": "column {column!r} has dates, not numbers; compare it with a date in quotes, such as "
+    "{examples}",
+    "compared_with_text": "{shown} is not a date, but column {column!r} has dates: compare it with one such as "
+    "{examples}, or compare text({written}) with any text; for missing values use {written} is None",
+    # Models that don't fit the table.
+    "row_too_slow": "learning one row would take about {seconds:,.0f} s, with {outputs:,} outputs, {weights:,} weights "
+    "and covariance={value!r}; at most {most:g} s is allowed: use a cheaper covariance, smaller hidden layers or none, "
+    "or fewer classes",
+    "covariance_needs_units": "covariance={value!r} keeps correlations within each class or hidden unit, so it needs "
+    "classes or hidden layers",
+    "covariance_needs_one_output": "covariance={value!r} needs one output or two classes, got {classes} classes",
+    "covariance_too_large": "a full covariance of {features:,} features would be too slow (at most {most:,} are "
+    "allowed); choose another covariance, or hash into fewer buckets",
+    "not_per_key": "a model per key must be linear, for numbers, or sigmoid, for two classes; it can't be used with "
+    "{value}",
+    "features_per_key": "a model per key can have at most {most} features, got {features:,}; leave out columns, or "
+    "hash them into fewer buckets",
+    "texts_per_key": "{are}, and a model per key can have at most {most} features, too few for words; leave {them} out",
+    # Files that the model knows already.
+    "same_content": "has the same content as {value}",
+    "learned": "was {learned}",
+    "version_unknown": "was {learned}; its server does not tell whether it has changed: learned whole",
+    "changed": "has changed since it was {learned}; learned whole, with all rows that it had then",
+    "other_content": "has another content than what was {learned} under this name; learned whole, with all rows it had "
+    "then",
+    "rows_twice": "was {learned}, with {part}; rows that were learned then and are read now as well count twice",
+    "grown": "has grown since it was {learned}; learned from row {row:,} on",
+    "grown_open_line": "has grown since it was {learned}; learned from its last line then on",
+    "grown_not_lines": "begins with the {size:,} bytes that were {learned}, and such a file can't be learned from "
+    "there on",
+    "grown_other_part": "begins with the {size:,} bytes that were {learned}, with all rows, so that it is unknown "
+    "which of the rows that a condition keeps are new",
+    "grown_half_line": "begins with the {size:,} bytes that were {learned}, when its last line was not whole, so that "
+    "one row would be learned twice",
+}
+CODES = frozenset(_WORDS)
+"""All codes."""

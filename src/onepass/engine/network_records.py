@@ -75,6 +75,7 @@ class NetworkRule:
     def __init__(self, activation, likelihood, drift: float, prior_var):
         self.activation, self.likelihood = activation, likelihood
         self.drift, self.prior_var = drift, np.ascontiguousarray(prior_var, dtype=np.float64)
+        self.kept, self.added = 1.0 - drift, drift * np.asarray(self.prior_var)
 
     def __reduce__(self):
         return NetworkRule, (self.activation, self.likelihood, self.drift, np.asarray(self.prior_var))

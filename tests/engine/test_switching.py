@@ -8,7 +8,7 @@ import pytest
 
 from onepass import BayesianPerceptron
 from onepass._typing import FloatArray
-from onepass.engine.rows import RowMixture
+from onepass.engine.one_row import RowMixture
 from onepass.engine.switching import Switching
 
 

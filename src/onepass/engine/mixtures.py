@@ -1,4 +1,4 @@
-"""Quantiles of mixtures of Gaussians, row by row."""
+"""Mixtures of Gaussians, row by row: which parts of them matter, and their quantiles."""
 
 import cython
 import numpy as np
@@ -7,6 +7,31 @@ from cython.cimports.onepass.engine.special import ndtr, pdf
 
 _EXACT = cython.declare(cython.double, 1e-15)  # relative error of a probability that counts as rounding
 _LEAST_STD = cython.declare(cython.double, 1e-300)
+
+
+def weights_above(least: cython.double, weights: cython.const[cython.double][:, ::1]):
+    """Weights ``(k, n)`` of which those below ``least`` are zero, unless all are; if any is, the others sum to 1."""
+    kept = np.array(weights)
+    view: cython.double[:, ::1] = kept
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    for i in range(view.shape[1]):
+        most = 0.0
+        total = 0.0
+        dropped: cython.bint = False
+        for j in range(view.shape[0]):
+            most = max(most, view[j, i])
+        if most < least:
+            continue
+        for j in range(view.shape[0]):
+            if view[j, i] < least:
+                view[j, i] = 0.0
+                dropped = True
+            total += view[j, i]
+        if dropped:
+            for j in range(view.shape[0]):
+                view[j, i] /= total
+    return kept
 
 
 def mixture_quantiles(

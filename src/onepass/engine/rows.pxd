@@ -1,8 +1,8 @@
 from onepass.engine.matches cimport CompiledLikelihood
 from onepass.engine.noise cimport AllRows, Response
+from onepass.engine.one_row cimport OneRow
 from onepass.engine.outliers cimport Trust
 from onepass.engine.step cimport LearningState
-from onepass.engine.switching cimport Switching
 
 ctypedef fused Real:
     float
@@ -31,30 +31,20 @@ cdef struct Seen:
     double pre_mean
     double pre_var
 
-cdef class RowLearner:
+cdef class RowLearner(OneRow):
     cdef RowRule rule
-    cdef readonly LearningState state
-    cdef readonly double[::1] mean
-    cdef double[::1] scratch
+    cdef LearningState state, saved_state
+    cdef double[::1] mean, scratch, saved
     cdef double[:, ::1] root
     cdef bint call(self, const double[::1] x, double y) noexcept nogil
     cdef bint learn_row(self, const double[::1] x, double y) noexcept nogil
     cdef double variance(self, const double[::1] x) noexcept nogil
-    cdef void save(self, double* saved) noexcept nogil
-    cdef void go_back(self, const double* saved) noexcept nogil
     cdef tuple project(self, const double[::1] x)
 
 cdef class DenseRowLearner(RowLearner):
     cdef Wander wander
     cdef double cancelled
     cdef LearningState before
-
-cdef class RowMixture:
-    cdef list learners, states
-    cdef Switching switching
-    cdef double[:, ::1] saved, log_densities
-    cdef bint call(self, const double[::1] x, double y) except -1
-    cdef void go_back(self, Py_ssize_t last)
 
 cdef Seen learn_row_root(
     const double* x, const double* x_var, Py_ssize_t d, double y, RowRule rule, LearningState state,
@@ -96,6 +86,7 @@ cdef void _factor_row(
 cdef void _store(Py_ssize_t p, const Real* mean, const Real* root, bint packed, Real* saved) noexcept nogil
 cdef void _restore(Py_ssize_t p, Real* mean, Real* root, bint packed, const Real* saved) noexcept nogil
 cdef double _wandered(double variance, double kept, double added, double n) noexcept nogil
+cdef bint _forgets_now(RowRule rule, LearningState state) noexcept nogil
 cdef bint _load(Real* x, const double* row, Py_ssize_t d, int bias) noexcept nogil
 cpdef Py_ssize_t rows_root(
     const double[:, ::1] X, const double[:, ::1] X_var, const double[::1] y, RowRule rule, LearningState state,

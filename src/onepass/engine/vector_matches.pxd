@@ -8,7 +8,8 @@ cdef enum:
 cdef class NoiseState:
     cdef readonly object noise, noise_weight, scale, scale_weight, usual_var, largest
     cdef public Trust trust
-    cdef public double row_weight
+    cdef public double row_weight, log_evidence
+    cdef public Py_ssize_t n_seen
     cdef double factor  # by which the noise is larger, for the moment
     cdef double* noise_of
     cdef double* noise_weight_of
@@ -100,6 +101,10 @@ cdef class VectorLikelihood:
     ) noexcept nogil
     cdef void describe(
         self, const double* mean, const double* cov, NoiseState state, double* record, VectorMatch out
+    ) noexcept nogil
+    cdef bint accepts(self, const double* target) noexcept nogil
+    cdef double density_alone(
+        self, double log_z, const double* mean, const double* cov, const double* target, NoiseState state
     ) noexcept nogil
     cpdef raise_pending(self)
 

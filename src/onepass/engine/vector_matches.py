@@ -83,11 +83,13 @@ class NoiseState:
     Attributes
     ----------
     row_weight : how many copies, above 0, the row that comes now counts as
+    log_evidence : sum of the log predictive densities of all rows
+    n_seen : rows learned
     """
 
     def __init__(self, noise, noise_weight, scale, scale_weight, usual_var, largest, trust: Trust = None):
         self.trust, self.factor = Trust() if trust is None else trust, 1.0
-        self.row_weight = 1.0
+        self.row_weight, self.log_evidence, self.n_seen = 1.0, 0.0, 0
         given = (noise, noise_weight, scale, scale_weight, usual_var, largest)
         arrays = [np.array(part, dtype=np.float64, order="C") for part in given]
         self.noise, self.noise_weight, self.scale, self.scale_weight, self.usual_var, self.largest = arrays
@@ -610,6 +612,14 @@ class VectorLikelihood:
             cython.address(mean[0]), cython.address(cov[0, 0]), cython.address(target[0]), state, gain, bound
         )
 
+    def accepts(self, target):
+        """Whether finite numbers, or NaN, can be the target of a row that comes alone."""
+        return False
+
+    def density_alone(self, log_z, mean, cov, target, state):
+        """Log density of a target, matched with the density ``log_z``, under what a network alone predicts."""
+        return log_z
+
     def raise_pending(self):
         """Raise the exception of a function in Python that was stored because compiled loops can't raise."""
 
@@ -693,6 +703,14 @@ def as_array(values, n):
 
 class NoisyNumbers(VectorLikelihood):
     """Numbers with Gaussian noise; noise and calibration are learned from the errors."""
+
+    def accepts(self, target):
+        """Any number; of several, some may not be observed."""
+        k: cython.Py_ssize_t
+        for k in range(self.n_columns):
+            if not isfinite(target[k]) and not (self.n_columns > 1 and isnan(target[k])):
+                return False
+        return True
 
     def noise_change(self, expected, square, total, state, k):
         """A row's information about the noise, and by how much it would change it; each kind overrides this."""
@@ -899,6 +917,20 @@ class GaussianOutputs(NoisyNumbers):
             log_z += 0.5 * (square - square / scale - log(scale))
         return log_z
 
+    def density_alone(self, log_z, mean, cov, target, state):
+        """That of the Gaussian with calibrated variances, unless targets may not be trusted, or this one is not."""
+        if state.trust.active or state.trust.distrust > 0.0:
+            return log_z
+        k: cython.Py_ssize_t
+        total = 0.0
+        for k in range(self.n_outputs):
+            if not isnan(target[k]):
+                error = target[k] - mean[k]
+                var = max(cov[k * self.size + k], 0.0)
+                var = state.calibrated_var(k, var, state.noise_of[k], state.widened_scale(k), _ALONE)
+                total -= 0.5 * (LOG_2PI + log(var) + error * (error / var))
+        return total
+
     def noise_change(self, expected, square, total, state, k):
         """As in `step`: with ``share`` of the variance left by the row, ``share² (error² - total)``.
 
@@ -1101,6 +1133,16 @@ class SeparateOutputs(VectorLikelihood):
 
     def __reduce__(self):
         return SeparateOutputs, (self.n_outputs, self.one)
+
+    def accepts(self, target):
+        """What each output accepts; of several, some may not be observed."""
+        k: cython.Py_ssize_t
+        for k in range(self.n_outputs):
+            if isnan(target[k]) and self.n_outputs > 1:
+                continue
+            if not (isfinite(target[k]) and self.one.accepts(target[k])):
+                return False
+        return True
 
     def match_trusted(self, mean, cov, target, state, out):
         """One target after the other, given those before: exact where one was observed.

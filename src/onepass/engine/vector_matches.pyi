@@ -20,6 +20,8 @@ class NoiseState:
     largest: FloatArray
     trust: Trust
     row_weight: float
+    log_evidence: float
+    n_seen: int
     def __init__(
         self,
         noise: FloatArray,

@@ -1,5 +1,7 @@
 """Calibration of a network's variances by the errors that it has made: near the rows learned, and far from them."""
 
+from typing import Any
+
 import numpy as np
 
 from onepass._typing import FloatArray
@@ -8,8 +10,10 @@ from onepass.engine.vector_matches import ALONE, NoiseState
 __all__ = ["calibrated_covs", "calibrated_roots", "excess_factor", "excess_var"]
 
 
-def excess_var(var: FloatArray, scale: FloatArray, usual_var: FloatArray, alone: bool) -> FloatArray:
+def excess_var(var: Any, scale: Any, usual_var: Any, alone: bool) -> Any:
     """What is added to ``scale * var``, the calibrated variance of an output, far from the rows learned."""
+    if type(var) is float:  # of one row, without NumPy
+        return (_times(alone) * max(scale, 1.0) - scale) * (var - usual_var) if 0.0 < usual_var < var else 0.0
     return np.asarray(excess_factor(scale, usual_var, alone) * np.maximum(var - usual_var, 0.0))
 
 
@@ -21,8 +25,11 @@ def excess_factor(scale: FloatArray, usual_var: FloatArray, alone: bool) -> Floa
     where a network predicts ``alone``. Its variance is that of the network linearised in its weights, to which the
     curvature of hidden units typically adds as much again. In a mixture the members' disagreement shows that.
     """
-    times = ALONE if alone else 1.0
-    return np.where(usual_var > 0.0, times * np.maximum(scale, 1.0) - scale, 0.0)
+    return np.where(usual_var > 0.0, _times(alone) * np.maximum(scale, 1.0) - scale, 0.0)
+
+
+def _times(alone: bool) -> float:
+    return ALONE if alone else 1.0
 
 
 def calibrated_roots(covs: FloatArray, noise: NoiseState, alone: bool) -> FloatArray:

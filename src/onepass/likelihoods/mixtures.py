@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from onepass._typing import FloatArray
-from onepass.engine.mixtures import mixture_quantiles
+from onepass.engine.mixtures import mixture_quantiles, weights_above
 
 __all__ = [
     "KNOWN",
@@ -81,9 +81,8 @@ def likely_weights(weights: FloatArray) -> FloatArray:
 
 def _weights_above(least: float, weights: FloatArray) -> FloatArray:
     """Weights of which those below ``least`` are zero, unless all are; where there are any, the others sum to 1."""
-    below = (weights < least) & (weights.max(axis=0) >= least)
-    kept = np.where(below, 0.0, weights)
-    return np.asarray(kept / np.where(below.any(axis=0), sum_in_order(kept), 1.0))
+    flat = np.ascontiguousarray(weights, dtype=np.float64).reshape(len(weights), -1)
+    return weights_above(least, flat).reshape(weights.shape)
 
 
 def sum_in_order(terms: FloatArray) -> Any:

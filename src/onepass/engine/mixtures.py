@@ -34,6 +34,36 @@ def weights_above(least: cython.double, weights: cython.const[cython.double][:, 
     return kept
 
 
+def mixed_moments(
+    for_means: cython.const[cython.double][:, ::1],
+    for_variances: cython.const[cython.double][:, ::1],
+    means: cython.const[cython.double][:, ::1],
+    variances: cython.const[cython.double][:, ::1],
+):
+    """Mean and variance ``(2, n)`` of mixtures of ``k`` parts, ``(k, n)``; what the parts disagree about counts.
+
+    The weights of each are ``(k, n)``, or ``(k, 1)`` for all rows. Sums go one after the other, so that a row's result
+    does not depend on the rows next to it.
+    """
+    found = np.empty((2, means.shape[1]))
+    view: cython.double[:, ::1] = found
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    wide: cython.Py_ssize_t = 1 if for_means.shape[1] > 1 else 0
+    with cython.nogil:
+        for i in range(means.shape[1]):
+            mean = for_means[0, wide * i] * means[0, i]
+            for j in range(1, means.shape[0]):
+                mean = mean + for_means[j, wide * i] * means[j, i]
+            var = 0.0
+            for j in range(means.shape[0]):
+                gap = means[j, i] - mean
+                var = var + for_variances[j, wide * i] * (variances[j, i] + gap * gap)
+            view[0, i] = mean
+            view[1, i] = var
+    return found
+
+
 def mixture_quantiles(
     weights: cython.const[cython.double][::1],
     means: cython.const[cython.double][:, ::1],

@@ -145,18 +145,14 @@ class NoiseState:
 
     def widened_scale(self, k):
         """The predictive scale of an output, wider while it rests on few rows: see `widening`."""
-        weight = max(self.scale_weight_of[k], _SCALE_START_WEIGHT)
-        wider = weight / (weight - 2.0 * _SCALE_GAIN) if self.scale_weight_of[k] > 0.0 else 1.0
-        return wider * self.scale_of[k]
+        return _widened(self.scale_of[k], self.scale_weight_of[k])
 
     def calibrated_var(self, k, var, noise, scale, times):
         """Variance of a target of output ``k`` at a scale, if an unusual variance of the output counts so many times.
 
         See `onepass.likelihoods.calibration.excess_var`.
         """
-        usual = self.usual_var_of[k]
-        total = scale * (var + noise)
-        return total + (times * max(scale, 1.0) - scale) * (var - usual) if 0.0 < usual < var else total
+        return _calibrated(var, noise, scale, self.usual_var_of[k], times)
 
     def with_noise_times(self, factor):
         """A copy whose noise is multiplied by a factor."""
@@ -185,6 +181,24 @@ class NoiseState:
 
     def __reduce__(self):
         return NoiseState, (*self.to_array(), self.trust)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _widened(scale: cython.double, scale_weight: cython.double) -> cython.double:
+    weight = max(scale_weight, _SCALE_START_WEIGHT)
+    return scale * (weight / (weight - 2.0 * _SCALE_GAIN)) if scale_weight > 0.0 else scale
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _calibrated(
+    var: cython.double, noise: cython.double, scale: cython.double, usual: cython.double, times: cython.double
+) -> cython.double:
+    total = scale * (var + noise)
+    return total + (times * max(scale, 1.0) - scale) * (var - usual) if 0.0 < usual < var else total
 
 
 def widening(scale_weight):
@@ -620,6 +634,10 @@ class VectorLikelihood:
         """Log density of a target, matched with the density ``log_z``, under what a network alone predicts."""
         return log_z
 
+    def densities_alone(self, records, targets, log_densities, distrust):
+        """`density_alone` of rows ``(n,)`` that were recorded, ``(n, 7, K)``, and matched with these log densities."""
+        return log_densities
+
     def raise_pending(self):
         """Raise the exception of a function in Python that was stored because compiled loops can't raise."""
 
@@ -930,6 +948,31 @@ class GaussianOutputs(NoisyNumbers):
                 var = state.calibrated_var(k, var, state.noise_of[k], state.widened_scale(k), _ALONE)
                 total -= 0.5 * (LOG_2PI + log(var) + error * (error / var))
         return total
+
+    def densities_alone(
+        self,
+        records: cython.const[cython.double][:, :, ::1],
+        targets: cython.const[cython.double][:, ::1],
+        log_densities,
+        distrust: cython.const[cython.double][::1],
+    ):
+        """The same from what was recorded."""
+        found = np.array(log_densities)
+        view: cython.double[::1] = found
+        i: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        for i in range(view.shape[0]):
+            if distrust[i] > 0.0:
+                continue
+            total = 0.0
+            for k in range(self.n_outputs):
+                if not isnan(targets[i, k]):
+                    error = targets[i, k] - records[i, 0, k]
+                    scale = _widened(records[i, 3, k], records[i, 5, k])
+                    var = _calibrated(records[i, 1, k], records[i, 2, k], scale, records[i, 6, k], _ALONE)
+                    total -= 0.5 * (LOG_2PI + log(var) + error * (error / var))
+            view[i] = total
+        return found
 
     def noise_change(self, expected, square, total, state, k):
         """As in `step`: with ``share`` of the variance left by the row, ``share² (error² - total)``.

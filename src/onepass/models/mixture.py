@@ -25,6 +25,7 @@ from onepass._cores import available_cores
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_fraction, as_generator, as_row_weights, one_of
 from onepass.beliefs.choice import Covariance
+from onepass.engine.mixtures import mixed_moments
 from onepass.engine.one_row import RowMixture
 from onepass.engine.threads import threads_for
 from onepass.files.registry import savable
@@ -656,14 +657,17 @@ def mixed_prediction(weights: FloatArray, parts: Prediction, likely: FloatArray)
     """
     if parts.mean.ndim < weights.ndim:  # of one row
         weights, likely = weights[:, 0], likely[:, 0]
-    shape = (*weights.shape, *[1] * (parts.mean.ndim - weights.ndim))
-    weights, likely = weights.reshape(shape), weights_for_variances(likely.reshape(shape))
-    for_means, for_noise = weights_for_means(weights), weights_for_variances(weights)
-    mean, pre_mean = (sum_in_order(for_means * part) for part in (parts.mean, parts.pre_mean))
-    noise_var = sum_in_order(for_noise * parts.noise_var)
-    var = sum_in_order(likely * (parts.var + (parts.mean - mean) ** 2))
-    pre_var = sum_in_order(likely * (parts.pre_var + (parts.pre_mean - pre_mean) ** 2))
-    return Prediction(*(np.asarray(column)[()] for column in (mean, var, pre_mean, pre_var, noise_var)))
+    shape, flat = parts.mean.shape, (len(weights), -1)
+    if weights.ndim > 1 and weights.ndim < len(shape):  # of rows with several outputs each
+        wide = (*weights.shape, *[1] * (len(shape) - weights.ndim))
+        weights, likely = (np.broadcast_to(own.reshape(wide), shape) for own in (weights, likely))
+    weights, likely = weights.reshape(flat), likely.reshape(flat)
+    mean, var, pre_mean, pre_var, noise_var = (np.ascontiguousarray(part.reshape(flat)) for part in parts)
+    for_means, for_variances = weights_for_means(weights), weights_for_variances(likely)
+    found = [*mixed_moments(for_means, for_variances, mean, var)]
+    found += [*mixed_moments(for_means, for_variances, pre_mean, pre_var)]
+    found.append(sum_in_order(weights_for_variances(weights) * noise_var))
+    return Prediction(*(column.reshape(shape[1:])[()] for column in found))
 
 
 # For callers that take ``drift="auto"`` as an argument.

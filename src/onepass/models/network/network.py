@@ -741,10 +741,10 @@ class BayesianNetwork(Component):
 
     def _scores_of(self, work: Pass) -> RowScores:
         """How well rows were predicted, by the densities of what the network alone predicted."""
-        targets = work.targets[:, 0] if self._one_column else work.targets
-        return replace(work, record=None).scores._replace(
-            log_densities=self._densities_of(self._predicted(work, alone=True), targets, work.densities, work.trust[0])
-        )
+        densities = work.densities
+        if work.record is not None and not self.outliers:
+            densities = self._outputs.densities_alone(work.record, work.targets, densities, work.trust[0])
+        return replace(work, record=None).scores._replace(log_densities=densities)
 
     def _densities_of(
         self, prediction: Prediction, y: ArrayLike, log_densities: FloatArray, set_aside: FloatArray

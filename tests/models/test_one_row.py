@@ -175,7 +175,7 @@ def frames(call: Any) -> int:
     return len(seen) - 1  # the lambda itself is not one of them
 
 
-@pytest.mark.parametrize(("make", "learning", "predicting"), [(network, 4, 12), (lambda: BayesianPerceptron(D), 1, 6)])
+@pytest.mark.parametrize(("make", "learning", "predicting"), [(network, 4, 12), (lambda: BayesianPerceptron(D), 1, 5)])
 def test_next_to_nothing_stands_between_a_row_and_the_kernel(make: Any, learning: int, predicting: int) -> None:
     model, x = make(), np.ones(D)
     model.learn(x, 1.0)

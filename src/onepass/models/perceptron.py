@@ -738,7 +738,9 @@ class BayesianPerceptron(Component):
         moments = Moments(mean, var, slope)
         if likelihood.is_count:
             moments = likelihood.output_moments(self.activation, np.asarray(pre_mean), np.asarray(pre_var))
-        noise_var = float(likelihood.with_noise(noise).noise_var(moments))
+        if likelihood.takes_noise:
+            likelihood = likelihood.with_noise(noise)
+        noise_var = float(likelihood.noise_var(moments))
         return Prediction(moments.mean, moments.var, pre_mean, pre_var, noise_var)
 
     # Files and copies.

@@ -6,7 +6,8 @@ from scipy.sparse import csr_array
 
 from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import Forgetting
-from onepass.beliefs.rows import RowPlan, Rows
+from onepass.beliefs.rows import RowPlan
+from onepass.engine.rows import Rows
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,8 @@ def test_drift_and_process_noise_add_to_the_variances(
 @pytest.mark.parametrize("sparse", [True, False])
 def test_a_part_of_rows_has_its_part_of_every_array(sparse: bool) -> None:
     X = np.arange(12.0).reshape(6, 2)
-    rows = Rows(csr_array(X) if sparse else X, np.arange(6.0), np.empty((0, 2)), np.arange(18.0).reshape(6, 3))
+    record = np.arange(18.0).reshape(6, 3)
+    rows = Rows(csr_array(X) if sparse else X, np.arange(6.0), np.empty((0, 2)), record, np.empty((0, 3)))
     part = rows.part(2, 5)
     assert (len(rows), len(part)) == (6, 3)
     np.testing.assert_array_equal(part.X.toarray() if sparse else part.X, X[2:5])

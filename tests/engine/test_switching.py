@@ -1,14 +1,11 @@
 """Weights of competing hypotheses against the sum over all paths that the truth can take through them."""
 
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
 
-from onepass import BayesianPerceptron
 from onepass._typing import FloatArray
-from onepass.engine.rows import RowMixture
 from onepass.engine.switching import Switching
 
 
@@ -73,22 +70,3 @@ def test_a_row_that_none_thinks_possible_changes_no_weight() -> None:
     _, mixture = switching.learn(np.full((2, 1), -np.inf))
     assert mixture[0] == -np.inf
     np.testing.assert_array_equal(switching.weights, [0.7, 0.3])
-
-
-def test_a_row_that_one_hypothesis_can_not_learn_is_learned_by_none() -> None:
-    models = [BayesianPerceptron(2, "linear", noise=1.0, cov=cov, drift=drift) for cov, drift in ((1, 0.1), (1e306, 0))]
-    for model in models:
-        model.learn([[0.1, 0.2]], [0.3])
-    switching = Switching(np.array([0.5, 0.5]), np.full(2, 0.005))
-    learners: Any = [model._one_row for model in models]
-    mixture = RowMixture(learners, switching)
-    before = [(model.mean, model.cov, model.log_evidence, model.n_seen) for model in models]
-    assert not mixture(np.array([100.0, 100.0]), 1.0)
-    for model, (mean, cov, evidence, seen) in zip(models, before, strict=True):
-        np.testing.assert_array_equal(model.mean, mean)
-        np.testing.assert_array_equal(model.cov, cov)
-        assert (model.log_evidence, model.n_seen) == (evidence, seen)
-    np.testing.assert_array_equal(switching.weights, [0.5, 0.5])
-    assert learners[0](np.array([100.0, 100.0]), 1.0)  # which could have learned it
-    assert mixture(np.array([0.1, 0.1]), 1.0)
-    assert switching.weights[0] > 0.5

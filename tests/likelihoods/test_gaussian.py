@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import multivariate_normal
 
 from onepass.activations import PiecewiseLinear, as_activation
 from onepass.engine.vector_matches import NoiseState
@@ -100,14 +101,20 @@ def test_quantiles_allow_for_a_noise_that_is_not_known() -> None:
 
 def test_a_calibrated_noise_is_scaled_and_its_log_shifted() -> None:
     state = NoiseState.start(2, 0.1, True, 0.0)
-    state.scale[:] = 4.0, 0.25
-    means, covs = np.zeros((1, 2)), np.eye(2)[None]
-    _, scaled_covs, scaled = Gaussian().calibrated(means, covs, state, False)
-    np.testing.assert_allclose(scaled.noise, [0.4, 0.025])
-    np.testing.assert_array_equal(scaled.scale, 1.0)
-    np.testing.assert_allclose(np.diagonal(scaled_covs[0]), [4.0, 0.25])
-    np.testing.assert_array_equal(state.scale, [4.0, 0.25])  # as it was
-    pairs = np.zeros((1, 4))
-    shifted, _, _ = Heteroscedastic().calibrated(pairs, np.eye(4)[None], state, False)
-    np.testing.assert_allclose(shifted, [[0.0, 0.0, math.log(4.0), math.log(0.25)]])
-    np.testing.assert_array_equal(pairs, 0.0)
+    scale, noise_scale = np.array([4.0, 0.25]), np.array([[2.0, 3.0]])
+    state.scale[:] = scale
+    mean, target, cov = np.array([0.3, -0.2]), np.array([0.8, 0.1]), np.array([[1.0, 0.4], [0.4, 0.5]])
+    outputs, roots = Gaussian().outputs(2), np.sqrt(scale)
+    kept = outputs.kept(mean[None], cov[None], state)
+    before = kept.copy()
+    noise = np.diag(0.1 * noise_scale[0] * scale)
+    expected = multivariate_normal.logpdf(target, mean, cov * np.outer(roots, roots) + noise)
+    assert outputs.score_rows(kept, target[None], noise_scale)[0, 0] == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_array_equal(kept, before)
+
+    pairs, shifted, plain = Heteroscedastic().outputs(2), np.zeros((1, 4)), NoiseState.start(2, 0.1, False, 0.0)
+    shifted[0, 2:] = np.log(scale)
+    scaled = np.diag([4.0, 0.25, 1.0, 1.0])[None]
+    rows = (pairs.kept(np.zeros((1, 4)), np.eye(4)[None], state), pairs.kept(shifted, scaled, plain))
+    found, expected = (pairs.score_rows(own, target[None], np.ones((1, 2)))[0, 0] for own in rows)
+    assert found == pytest.approx(expected, rel=1e-12)

@@ -16,12 +16,13 @@ from scipy.linalg.blas import dsymm, dsymv
 from onepass._arrays import check_definite
 from onepass._typing import FloatArray
 from onepass.beliefs.diagonal import DiagonalGaussian
-from onepass.beliefs.forgetting import fade_blocks, prior_gap
+from onepass.beliefs.forgetting import Forgetting, fade_blocks, prior_gap
 from onepass.beliefs.full import FullGaussian, mirrored
 from onepass.beliefs.network import NetworkBelief, UnitVariances
 from onepass.engine.network import learn_blocks, look_blocks
 from onepass.engine.network_batch import learn_batches
 from onepass.engine.network_records import BlockShape, NetworkRule, Sites, TrainingPass
+from onepass.engine.network_rows import NetworkRow
 from onepass.engine.separate_outputs import learn_separate
 from onepass.engine.threads import threads_for
 from onepass.engine.vector_matches import NoiseState
@@ -208,6 +209,22 @@ class BlockGaussian(NetworkBelief):
         """As the kernel does before it learns a row."""
         return look_blocks(row, self._shape, rule, self.mean, self.values)
 
+    def row_learner(
+        self, rule: NetworkRule, noise: NoiseState, noise_gain: float, forgetting: Forgetting, prior: DiagonalGaussian
+    ) -> NetworkRow | None:
+        """Only in double precision: in single, a row may overflow that could be looked at."""
+        if self.mean.dtype != np.float64:
+            return None
+
+        def fade() -> tuple[FloatArray, FloatArray]:
+            later = self.copy()
+            with threads_for(len(self.mean)), np.errstate(over="ignore", invalid="ignore"):
+                later.forget(forgetting.keep, prior)
+            return later.mean, later.values
+
+        arrays = (self.mean, self.values)
+        return NetworkRow(self._shape, rule, noise, *arrays, noise_gain, forgetting.period, fade)
+
     def start_sites(self, n: int) -> Sites:
         """Memory for the contributions of ``n`` rows."""
         return Sites(n, self._shape)
@@ -282,6 +299,13 @@ class NeuronBlocks(BlockGaussian):
     def look(self, rule: NetworkRule, row: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Only with hidden layers: without, very many outputs would take memory for the derivatives of each in all."""
         return super().look(rule, row) if self.layout.n_layers > 1 else None
+
+    def row_learner(
+        self, rule: NetworkRule, noise: NoiseState, noise_gain: float, forgetting: Forgetting, prior: DiagonalGaussian
+    ) -> NetworkRow | None:
+        """Only with hidden layers, as in `learn_pass`."""
+        given = (rule, noise, noise_gain, forgetting, prior)
+        return super().row_learner(*given) if self.layout.n_layers > 1 else None
 
 
 def _product(rows: FloatArray, block: FloatArray) -> FloatArray:

@@ -104,10 +104,12 @@ def fade_triangle(cov: FloatArray, towards: FloatArray, gap: FloatArray, keep: f
     """
     unit = np.sqrt(towards)
     inverse_unit = reciprocals(unit)
-    mixed = np.asfortranarray(((1.0 - keep) * inverse_unit)[:, None] * cov * inverse_unit, dtype=np.float64)
+    # In place, and row after row of the transpose: each further matrix would cost as much as a factorisation.
+    mixed = np.multiply(cov.T, inverse_unit, dtype=np.float64)
+    mixed *= ((1.0 - keep) * inverse_unit)[:, None]
     diagonal = np.diag_indices(len(mixed))
     mixed[diagonal] += keep
-    factor, failed = dpotrf(mixed, lower=lower, overwrite_a=1)
+    factor, failed = dpotrf(mixed.T, lower=lower, overwrite_a=1)
     if failed:  # not finite: answered by the check of what was learned
         cov[...] = np.nan
         return np.full_like(gap, np.nan)
@@ -115,7 +117,10 @@ def fade_triangle(cov: FloatArray, towards: FloatArray, gap: FloatArray, keep: f
     faded *= -keep / (1.0 - keep)
     faded[diagonal] += 1.0 / (1.0 - keep)
     shift = unit * dsymv(1.0 - keep, faded, inverse_unit * gap, lower=lower)
-    cov[...] = unit[:, None] * faded * unit
+    rows = faded.T
+    rows *= unit
+    rows *= unit[:, None]
+    cov.T[...] = rows
     return np.asarray(shift)
 
 

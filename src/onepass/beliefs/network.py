@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from onepass._typing import FloatArray
 from onepass.beliefs.base import MergeablePart
+from onepass.beliefs.forgetting import Forgetting
 from onepass.engine.network_layers import OpenBlock
 from onepass.engine.network_records import NetworkRule, Sites, TrainingPass
+from onepass.engine.network_rows import NetworkRow
 from onepass.engine.vector_matches import NoiseState
 from onepass.layers.layout import Layout
 
@@ -201,6 +203,12 @@ class NetworkBelief(ABC):
 
     def open_block(self) -> OpenBlock | None:
         """What predicts and learns rows that come one per call, or None where `learn_pass` does that as fast."""
+        return None
+
+    def row_learner(
+        self, rule: NetworkRule, noise: NoiseState, noise_gain: float, forgetting: Forgetting, prior: Any
+    ) -> NetworkRow | None:
+        """What learns and predicts rows that come one per call with the least overhead; None where nothing does."""
         return None
 
     def start_sites(self, n: int) -> Sites:

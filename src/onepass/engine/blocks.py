@@ -33,7 +33,7 @@ CANCELLED = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-3}
 
 def block_size(size):
     """How many rows make a block: the products want more of them the larger the covariance, the recursion fewer."""
-    return 64 if size < 1024 else 128
+    return 64 if size < 768 else 128
 
 
 @cython.final

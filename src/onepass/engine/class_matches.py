@@ -10,7 +10,7 @@ only differences matter. What is learned is a Gaussian site, which then meets th
 """
 
 import cython
-from cython.cimports.libc.math import INFINITY, exp, expm1, fabs, log, log1p, sqrt
+from cython.cimports.libc.math import INFINITY, exp, expm1, fabs, floor, log, log1p, sqrt
 from cython.cimports.onepass.engine.gumbel import (
     N_TERMS,
     log_pdf,
@@ -456,6 +456,10 @@ class CategoricalOutputs(VectorLikelihood):
     def __init__(self, n_outputs: int):
         self.n_outputs = self.size = n_outputs
         self.n_columns = 1
+
+    def accepts(self, target):
+        """The number of a class."""
+        return 0.0 <= target[0] < self.n_outputs and target[0] == floor(target[0])
 
     def log_uninformative(self, target):
         """Any class is as probable."""

@@ -1,4 +1,4 @@
-"""Quantiles of mixtures of Gaussians, row by row."""
+"""Mixtures of Gaussians, row by row: which parts of them matter, and their quantiles."""
 
 import cython
 import numpy as np
@@ -7,6 +7,60 @@ from cython.cimports.onepass.engine.special import ndtr, pdf
 
 _EXACT = cython.declare(cython.double, 1e-15)  # relative error of a probability that counts as rounding
 _LEAST_STD = cython.declare(cython.double, 1e-300)
+
+
+def weights_above(least: cython.double, weights: cython.const[cython.double][:, ::1]):
+    """Weights ``(k, n)`` of which those below ``least`` are zero, unless all are; if any is, the others sum to 1."""
+    kept = np.array(weights)
+    view: cython.double[:, ::1] = kept
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    for i in range(view.shape[1]):
+        most = 0.0
+        total = 0.0
+        dropped: cython.bint = False
+        for j in range(view.shape[0]):
+            most = max(most, view[j, i])
+        if most < least:
+            continue
+        for j in range(view.shape[0]):
+            if view[j, i] < least:
+                view[j, i] = 0.0
+                dropped = True
+            total += view[j, i]
+        if dropped:
+            for j in range(view.shape[0]):
+                view[j, i] /= total
+    return kept
+
+
+def mixed_moments(
+    weights: cython.const[cython.double][:, ::1],
+    means: cython.const[cython.double][:, ::1],
+    variances: cython.const[cython.double][:, ::1],
+):
+    """Mean and variance ``(2, n)`` of mixtures of ``k`` parts, ``(k, n)``; what the parts disagree about counts.
+
+    The weights are ``(k, n)``, or ``(k, 1)`` for all rows. Sums go one after the other, so that a row's result
+    does not depend on the rows next to it.
+    """
+    found = np.empty((2, means.shape[1]))
+    view: cython.double[:, ::1] = found
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    wide: cython.Py_ssize_t = 1 if weights.shape[1] > 1 else 0
+    with cython.nogil:
+        for i in range(means.shape[1]):
+            mean = weights[0, wide * i] * means[0, i]
+            for j in range(1, means.shape[0]):
+                mean = mean + weights[j, wide * i] * means[j, i]
+            var = 0.0
+            for j in range(means.shape[0]):
+                gap = means[j, i] - mean
+                var = var + weights[j, wide * i] * (variances[j, i] + gap * gap)
+            view[0, i] = mean
+            view[1, i] = var
+    return found
 
 
 def mixture_quantiles(

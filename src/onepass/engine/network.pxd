@@ -34,15 +34,19 @@ cdef void _keep_site(
     Py_ssize_t row, BlockShape shape, Sites sites, const Real* mean, Workspace space, Signals signals, VectorMatch match
 ) noexcept nogil
 cdef void forward(
-    BlockShape shape, CompiledActivation activation, const Real* mean, const Real* cov, const double* x, Signals signals
+    BlockShape shape, CompiledActivation activation, double kept, const double* added, const Real* mean, const Real* cov,
+    const double* x, Signals signals
 ) noexcept nogil
 cdef double _unit_variance(
-    Py_ssize_t n, const Real* weights, const Real* cov, Py_ssize_t stride, const double* z, const double* z_var
+    Py_ssize_t n, const Real* weights, double kept, const double* added, const Real* cov, Py_ssize_t stride,
+    const double* z, const double* z_var
 ) noexcept nogil
-cdef void _add_correlations(BlockShape shape, const Real* cov, Signals signals) noexcept nogil
+cdef void _add_correlations(BlockShape shape, double kept, const Real* cov, Signals signals) noexcept nogil
 cdef void backward(NetworkShape shape, const Real* mean, Signals signals) noexcept nogil
 cdef void fill_weight_jacobian(NetworkShape shape, Signals signals, Py_ssize_t k, Real* jacobian) noexcept nogil
-cdef void project(BlockShape shape, const Real* cov, Signals signals, Workspace space) noexcept nogil
+cdef void project(
+    BlockShape shape, double kept, const double* added, const Real* cov, Signals signals, Workspace space
+) noexcept nogil
 cdef void project_one(
     Py_ssize_t size, const Real* cov, const double* s, double* g
 ) noexcept nogil
@@ -51,13 +55,18 @@ cdef void _project_two(
 ) noexcept nogil
 cdef void _project_units(BlockShape shape, const Real* cov, Signals signals, double* units) noexcept nogil
 cdef void _combine_units(BlockShape shape, Signals signals, const double* units, double* gain) noexcept nogil
-cdef void step(BlockShape shape, Real* mean, Real* cov, Workspace space, VectorMatch match) noexcept nogil
-cdef void _downdate_one(Py_ssize_t size, Real* cov, const double* weighted, const double* gain) noexcept nogil
+cdef void step(
+    BlockShape shape, double kept, const double* added, Real* mean, Real* cov, Workspace space, VectorMatch match
+) noexcept nogil
+cdef void _downdate_one(
+    Py_ssize_t size, double kept, Real* cov, const double* weighted, const double* gain
+) noexcept nogil
 cdef void _downdate_row(
-    Py_ssize_t n, Py_ssize_t n_outputs, Py_ssize_t stride, Real* row, const double* weighted, const double* gain
+    Py_ssize_t n, Py_ssize_t n_outputs, Py_ssize_t stride, double kept, Real* row, const double* weighted,
+    const double* gain
 ) noexcept nogil
 cdef void _linear_response(Workspace space, const Real* mean) noexcept nogil
-cdef double _magnitude(Workspace space, const double* score) noexcept nogil
+cdef double magnitude(Workspace space, const double* score) noexcept nogil
 cdef void move_towards(BlockShape shape, Real* cov, double share, const double* prior_var) noexcept nogil
 cdef void _pack(NetworkShape shape, Signals signals, double* site) noexcept nogil
 cdef void _unpack(NetworkShape shape, const double* site, Signals signals) noexcept nogil

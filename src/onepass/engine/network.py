@@ -3,6 +3,9 @@
 The same steps as `onepass.models.network.propagation` and `onepass.models.network.learning`, row by row; a row that is
 not finite is found before anything of it is written. Only the lower triangles of the blocks are read and written. The
 belief may be in single or double precision; all else is in double precision.
+
+Before a row the weights may move, ``C <- kept C + diag(added)``. The row is looked at as if they had, and its step
+writes both at once: so nothing has to be taken back if the row can't be learned.
 """
 
 import cython
@@ -55,10 +58,9 @@ def look_blocks(row, shape, rule, mean, cov):
     space = Workspace(shape)
     signals = Signals(shape)
     with cython.nogil:
-        forward(
-            shape, rule.activation, cython.address(mean[0]), cython.address(cov[0]), cython.address(row[0]), signals
-        )
-        project(shape, cython.address(cov[0]), signals, space)
+        x = cython.address(row[0])
+        forward(shape, rule.activation, 1.0, cython.NULL, cython.address(mean[0]), cython.address(cov[0]), x, signals)
+        project(shape, 1.0, cython.NULL, cython.address(cov[0]), signals, space)
     rule.activation.raise_pending()
     n = shape.n_outputs
     return as_array(signals.mean, n), as_array(space.cov, n * n).reshape(n, n)
@@ -67,19 +69,19 @@ def look_blocks(row, shape, rule, mean, cov):
 def _learn_rows(work, shape, rule, noise, sites, mean, cov, space, signals, old, match):
     t: cython.Py_ssize_t
     n_rows = work.order.shape[0]
+    added = cython.address(rule.added[0])
     for t in range(n_rows):
         i = work.order[t]
         target = cython.address(work.targets[i, 0])
-        if rule.drift > 0.0:
-            move_towards(shape, cov, rule.drift, cython.address(rule.prior_var[0]))
-        forward(shape, rule.activation, mean, cov, cython.address(work.rows[i, 0]), signals)
+        x = cython.address(work.rows[i, 0])
+        forward(shape, rule.activation, rule.kept, added, mean, cov, x, signals)
         removed = True
         if sites is not None and sites.filled:
             removed = _without_site(i, shape, sites, mean, cov, space, signals, old, match)
-        project(shape, cov, signals, space)
+        project(shape, rule.kept, added, cov, signals, space)
         work.start_row(i, noise)
         density = rule.likelihood.match(signals.mean, space.cov, target, noise, match)
-        if removed and (not isfinite(density) or not isfinite(_magnitude(space, match.score))):
+        if removed and (not isfinite(density) or not isfinite(magnitude(space, match.score))):
             return t
         work.write_down(i, density, rule, signals.mean, space.cov, noise, match)
         if not removed:
@@ -88,7 +90,7 @@ def _learn_rows(work, shape, rule, noise, sites, mean, cov, space, signals, old,
             if noise.trust.active or rule.likelihood.may_widen:
                 match.leave_out_widening(space.cov)
             _keep_site(i, shape, sites, mean, space, signals, match)
-        step(shape, mean, cov, space, match)
+        step(shape, rule.kept, added, mean, cov, space, match)
         work.finish_row(i, rule, signals.mean, space.cov, noise)
         if work.is_first and noise.trust.is_alarmed():
             return t + 1
@@ -105,13 +107,13 @@ def _without_site(row, shape, sites, mean, cov, space, signals, old, match):
     for k in range(n):
         signals.mean[k] -= space.values[k]
     _unpack(shape, cython.address(sites.signals[row, 0]), old)
-    project(shape, cov, old, space)
+    project(shape, 1.0, cython.NULL, cov, old, space)  # sites are kept only of weights that don't move
     _linear_response(space, mean)
     removed = remove_site(
         space.cov, cython.address(sites.precision[row, 0, 0]), cython.address(sites.h[row, 0]), space.values, match
     )
     if removed:
-        step(shape, mean, cov, space, match)
+        step(shape, 1.0, cython.NULL, mean, cov, space, match)
     for k in range(n):
         fill_weight_jacobian(shape, signals, k, space.weight_jacobian + k * shape.size)
     _linear_response(space, mean)
@@ -135,8 +137,8 @@ def _keep_site(row, shape, sites, mean, space, signals, match):
         sites.h[row, k] = h
 
 
-def forward(shape, activation, mean, cov, x, signals):
-    """Send a row through the network and the expected derivatives back."""
+def forward(shape, activation, kept, added, mean, cov, x, signals):
+    """Send a row through the network and the expected derivatives back; ``added`` is NULL where it is 0."""
     layer: cython.Py_ssize_t
     i: cython.Py_ssize_t
     u: cython.Py_ssize_t
@@ -156,18 +158,20 @@ def forward(shape, activation, mean, cov, x, signals):
             if layer == last:
                 signals.mean[u] = pre_mean
                 continue
-            pre_var = _unit_variance(n_in, weights, cov + shape.unit_offset[unit], shape.unit_stride[unit], z, z_var)
+            own = cov + shape.unit_offset[unit]
+            moved = added if added == cython.NULL else added + shape.start[layer] + u * n_in
+            pre_var = _unit_variance(n_in, weights, kept, moved, own, shape.unit_stride[unit], z, z_var)
             z_mean, var, derivative = activation.at(pre_mean, pre_var)
             z[signals.widest + 1 + u] = z_mean
             z_var[signals.widest + 1 + u] = var
             signals.expected_derivative[layer * signals.widest + u] = derivative
             unit += 1
     if shape.n_layers > 1 and shape.n_blocks == 1:
-        _add_correlations(shape, cov, signals)
+        _add_correlations(shape, kept, cov, signals)
     backward(shape, mean, signals)
 
 
-def _unit_variance(n, weights, cov, stride, z, z_var):
+def _unit_variance(n, weights, kept, added, cov, stride, z, z_var):
     """``z'C z + (w² + diag C)' Var z`` of a unit's pre-activation."""
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
@@ -180,13 +184,15 @@ def _unit_variance(n, weights, cov, stride, z, z_var):
         for j in range(i):
             cross += row[j] * z[j]
         weight = weights[i]
-        own = row[i]
-        var += z[i] * (2.0 * cross + own * z[i])
+        own = kept * row[i]
+        if added != cython.NULL:
+            own += added[i]
+        var += z[i] * (2.0 * kept * cross + own * z[i])
         var += (weight * weight + own) * z_var[i]
     return max(var, 0.0)
 
 
-def _add_correlations(shape, cov, signals):
+def _add_correlations(shape, kept, cov, signals):
     """A unit and its outgoing weight vary together: ``E[w z] = E[w] E[z] + A cov(w, a)``."""
     i: cython.Py_ssize_t
     h: cython.Py_ssize_t
@@ -202,7 +208,7 @@ def _add_correlations(shape, cov, signals):
             cross = 0.0
             for i in range(n_before):
                 cross += row[i] * z[i]
-            signals.mean[k] += derivative[h] * cross
+            signals.mean[k] += derivative[h] * kept * cross
 
 
 def backward(shape, mean, signals):
@@ -249,7 +255,7 @@ def fill_weight_jacobian(shape, signals, k, jacobian):
                 part[i] = slope[u] * z[i]
 
 
-def project(shape, cov, signals, space):
+def project(shape, kept, added, cov, signals, space):
     """``J``, ``c = C J`` and the outputs' covariance ``J'c``.
 
     Few outputs are projected two at a time. For more of them ``J = D ⊗ z`` is used: first ``C`` times ``z`` unit by
@@ -278,6 +284,12 @@ def project(shape, cov, signals, space):
             if n % 2 == 1:
                 k = n - 1
                 project_one(width, block, space.weight_jacobian + k * size + low, space.gain + k * size + low)
+    if added != cython.NULL:
+        for k in range(n):
+            s = space.weight_jacobian + k * size
+            g = space.gain + k * size
+            for i in range(size):
+                g[i] = kept * g[i] + added[i] * s[i]
     for k in range(n):
         for m in range(k + 1):
             s = space.weight_jacobian + k * size
@@ -442,8 +454,11 @@ def _combine_units(shape, signals, units, gain):
             unit += 1
 
 
-def step(shape, mean, cov, space, match):
-    """Take the rank-K step ``m += c score``, ``C -= c information c'``; no variance becomes negative."""
+def step(shape, kept, added, mean, cov, space, match):
+    """Take the rank-K step ``m += c score``, ``C <- kept C + diag(added) - c information c'``.
+
+    No variance becomes negative.
+    """
     b: cython.Py_ssize_t
     i: cython.Py_ssize_t
     k: cython.Py_ssize_t
@@ -467,16 +482,17 @@ def step(shape, mean, cov, space, match):
         width = shape.cut[b + 1] - low
         block = cov + shape.offset[b]
         if n == 1:
-            _downdate_one(width, block, space.weighted + low, space.gain + low)
+            _downdate_one(width, kept, block, space.weighted + low, space.gain + low)
         else:
             for i in range(width):
-                _downdate_row(i + 1, n, size, block + i * width, space.weighted + low + i, space.gain + low)
+                _downdate_row(i + 1, n, size, kept, block + i * width, space.weighted + low + i, space.gain + low)
         for i in range(width):
-            block[i * width + i] = max(block[i * width + i], 0.0)
+            own = block + i * (width + 1)
+            own[0] = max(own[0] + (0.0 if added == cython.NULL else added[low + i]), 0.0)
 
 
-def _downdate_one(size, cov, weighted, gain):
-    """``C -= weighted gain'`` on the lower triangle of a block, two rows at a time."""
+def _downdate_one(size, kept, cov, weighted, gain):
+    """``C <- kept C - weighted gain'`` on the lower triangle of a block, two rows at a time."""
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     for i in range(0, size - 1, 2):
@@ -485,20 +501,23 @@ def _downdate_one(size, cov, weighted, gain):
         a = weighted[i]
         b = weighted[i + 1]
         for j in range(i + 1):
-            upper[j] -= a * gain[j]
-            lower[j] -= b * gain[j]
-        lower[i + 1] -= b * gain[i + 1]
+            upper[j] = kept * upper[j] - a * gain[j]
+            lower[j] = kept * lower[j] - b * gain[j]
+        lower[i + 1] = kept * lower[i + 1] - b * gain[i + 1]
     if size % 2 == 1:
         lower = cov + (size - 1) * size
         b = weighted[size - 1]
         for j in range(size):
-            lower[j] -= b * gain[j]
+            lower[j] = kept * lower[j] - b * gain[j]
 
 
-def _downdate_row(n, n_outputs, stride, row, weighted, gain):
-    """``row -= Σ_k weighted_k gain_k``, four outputs at a time."""
+def _downdate_row(n, n_outputs, stride, kept, row, weighted, gain):
+    """``row <- kept row - Σ_k weighted_k gain_k``, four outputs at a time."""
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t = 0
+    if kept != 1.0:
+        for j in range(n):
+            row[j] *= kept
     while k + 4 <= n_outputs:
         a0 = weighted[k * stride]
         a1 = weighted[(k + 1) * stride]
@@ -538,7 +557,7 @@ def _linear_response(space, mean):
         space.values[k] = total
 
 
-def _magnitude(space, score):
+def magnitude(space, score):
     """Something that is finite if the step is."""
     i: cython.Py_ssize_t
     k: cython.Py_ssize_t

@@ -104,7 +104,9 @@ def linearise_rows(
     with cython.nogil:
         for t in range(outputs.shape[0]):
             x = cython.address(work.rows[work.order[first + t], 0])
-            forward(shape, rule.activation, cython.address(mean[0]), cython.address(cov[0]), x, signals)
+            forward(
+                shape, rule.activation, 1.0, cython.NULL, cython.address(mean[0]), cython.address(cov[0]), x, signals
+            )
             for k in range(n):
                 outputs[t, k] = signals.mean[k]
                 fill_weight_jacobian(shape, signals, k, cython.address(jacobian[t * n + k, 0]))

@@ -20,8 +20,8 @@ cdef class BlockShape(NetworkShape):
 cdef class NetworkRule:
     cdef readonly CompiledActivation activation
     cdef readonly VectorLikelihood likelihood
-    cdef readonly double drift
-    cdef const double[::1] prior_var
+    cdef readonly double drift, kept  # share of the covariance that is left before each row
+    cdef const double[::1] prior_var, added  # to the variances before each row
 
 cdef class TrainingPass:
     cdef const double[:, ::1] rows

@@ -77,6 +77,7 @@ class NetworkRule:
     def __init__(self, activation, likelihood, drift: float, prior_var):
         self.activation, self.likelihood = activation, likelihood
         self.drift, self.prior_var = drift, np.ascontiguousarray(prior_var, dtype=np.float64)
+        self.kept, self.added = 1.0 - drift, drift * np.asarray(self.prior_var)
 
     def __reduce__(self):
         return NetworkRule, (self.activation, self.likelihood, self.drift, np.asarray(self.prior_var))
@@ -96,7 +97,7 @@ class TrainingPass:
     densities, gains : receive the log density of each target, and of all its copies, (n,) each
     trust : receives how far each row was distrusted, and the log odds of a jump after it, (2, n)
     record : receives what each row was predicted from, (n, 7, K), see `vector_matches.OutputRecord`, or empty
-    outputs : receives what each row's density follows from, (n, numbers), see `vector_matches.RowOutputs`, or empty
+    outputs : receives what each row's density follows from, (n, numbers), see `VectorLikelihood.keep`, or empty
     is_first : whether these rows are new; then learning stops after a row that raises an alarm, see `outliers`
     noise_gain, noise_bound : of the noise's learning, see `onepass.engine.vector_matches.VectorLikelihood.learn_noise`
     weights : of the rows, (n,), above 0; or None where they are all 1

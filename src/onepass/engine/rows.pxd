@@ -1,8 +1,8 @@
 from onepass.engine.matches cimport CompiledLikelihood
 from onepass.engine.noise cimport AllRows, Response
+from onepass.engine.one_row cimport OneRow
 from onepass.engine.outliers cimport Trust
 from onepass.engine.step cimport LearningState, Site
-from onepass.engine.switching cimport Switching
 
 cimport cython
 
@@ -58,31 +58,21 @@ cdef class Wander:
     cdef readonly double kept
     cdef const double[::1] added
 
-cdef class RowLearner:
+cdef class RowLearner(OneRow):
     cdef RowRule rule
-    cdef readonly LearningState state
-    cdef readonly double[::1] mean
-    cdef double[::1] scratch
+    cdef LearningState state, saved_state
+    cdef double[::1] mean, scratch, saved
     cdef Prior prior
     cdef double[:, ::1] root
     cdef bint call(self, const double[::1] x, double y) noexcept nogil
     cdef bint learn_row(self, const Row* row) noexcept nogil
     cdef double variance(self, const double[::1] x) noexcept nogil
-    cdef void save(self, double* saved) noexcept nogil
-    cdef void go_back(self, const double* saved) noexcept nogil
     cdef tuple project(self, const double[::1] x)
 
 cdef class DenseRowLearner(RowLearner):
     cdef Wander wander
     cdef double cancelled
     cdef LearningState before
-
-cdef class RowMixture:
-    cdef list learners, states
-    cdef Switching switching
-    cdef double[:, ::1] saved, log_densities
-    cdef bint call(self, const double[::1] x, double y) except -1
-    cdef void go_back(self, Py_ssize_t last)
 
 cdef Seen learn_row_root(
     const Row* row, RowRule rule, LearningState state, Real* mean, Real* root, bint packed, const Prior* prior,
@@ -125,3 +115,4 @@ cdef void _factor_row(
 cdef void _store(Py_ssize_t p, const Real* mean, const Real* root, bint packed, Real* saved) noexcept nogil
 cdef void _restore(Py_ssize_t p, Real* mean, Real* root, bint packed, const Real* saved) noexcept nogil
 cdef double _wandered(double variance, double kept, double added, double n) noexcept nogil
+cdef bint _forgets_now(RowRule rule, LearningState state) noexcept nogil

@@ -11,6 +11,7 @@ from cython.cimports.libc.math import NAN, expm1, fabs, fmod, isfinite, log, log
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcpy
 from cython.cimports.onepass.engine.noise import AllRows, Response, tridiagonalise
+from cython.cimports.onepass.engine.one_row import OneRow
 from cython.cimports.onepass.engine.outliers import Trust
 from cython.cimports.onepass.engine.step import LearningState, Site, learn_noise, learn_row, learn_scalar
 
@@ -337,6 +338,11 @@ def _restore(p, mean, root, packed, saved):
         saved += j + 1
 
 
+def _forgets_now(rule, state):
+    """Whether a step of forgetting comes before the next row."""
+    return rule.period > 0 and state.n_seen > 0.0 and fmod(state.n_seen, rule.period) == 0.0
+
+
 @cython.cfunc
 @cython.inline
 @cython.nogil
@@ -375,8 +381,7 @@ def learn_row_root(row, rule, state, mean, root, packed, prior, forgets, scratch
     seen: Seen = Seen(learned=False, digits_lost=False, pre_mean=0.0, pre_var=0.0)
     if not _load(x, row.x, row.d, rule.bias) or row.y * 0.0 != 0.0:
         return seen
-    forgets = forgets and rule.period > 0 and has_prior and state.n_seen > 0.0
-    forgets = forgets and fmod(state.n_seen, rule.period) == 0.0
+    forgets = forgets and has_prior and _forgets_now(rule, state)
     saved = scratch + 9 * p + p * (p + 1)
     if forgets:
         _store(p, mean, root, packed, saved)
@@ -778,16 +783,44 @@ def _ask_root(prior, mean, root, packed, memory):
     )
 
 
-class RowLearner:
-    """Learns and predicts one row at a time with a belief stored as a root, with next to no overhead.
-
-    It refers to the belief's own arrays. For any input that needs more than the simplest checks a call changes nothing
-    and returns False, and `predict` returns None; the caller then goes through the complete validation.
-    """
+class RowLearner(OneRow):
+    """Learns and predicts one row at a time with a belief stored as a root: see `one_row`."""
 
     def __init__(self, rule, state, mean, root):
         self.rule, self.state, self.mean, self.root = rule, state, mean, root
         self.scratch, self.prior = np.empty(scratch_size(rule, len(mean))), self.rule.prior(0, len(mean))
+        self.saved, self.saved_state = None, None
+
+    def attempt(self, x, y):
+        """Keep the belief, to go back to, and learn the row."""
+        target: cython.double = y
+        p: cython.Py_ssize_t = self.mean.shape[0]
+        if self.saved_state is None:
+            self.saved, self.saved_state = np.empty(p * (p + 1)), self.state.copy()
+        saved = cython.address(self.saved[0])
+        self.saved_state.assign(self.state)
+        memcpy(saved, cython.address(self.mean[0]), p * cython.sizeof(cython.double))
+        memcpy(saved + p, cython.address(self.root[0, 0]), p * p * cython.sizeof(cython.double))
+        if not self.call(x, target):
+            self.undo()
+            return False
+        return True
+
+    def score(self):
+        """That of the row learned last."""
+        return self.state.log_density
+
+    def undo(self):
+        """Take back the belief that was kept."""
+        p: cython.Py_ssize_t = self.mean.shape[0]
+        saved = cython.address(self.saved[0])
+        self.state.assign(self.saved_state)
+        memcpy(cython.address(self.mean[0]), saved, p * cython.sizeof(cython.double))
+        memcpy(cython.address(self.root[0, 0]), saved + p, p * p * cython.sizeof(cython.double))
+
+    def raise_pending(self):
+        """That of the likelihood."""
+        self.rule.likelihood.raise_pending()
 
     def call(self, x, y):
         """Learn a row of the right type."""
@@ -813,7 +846,7 @@ class RowLearner:
         ).learned
 
     def __call__(self, x, y):
-        """Learn a row, ``(d,)``, and its target; whether that was done."""
+        """Learn a row, ``(d,)``, and its target; whether that was done. One row alone needs no way back."""
         try:
             learned = self.call(x, y)
         except (TypeError, ValueError, OverflowError):  # not float64, not contiguous, no number: the long way
@@ -822,25 +855,13 @@ class RowLearner:
             self.rule.likelihood.raise_pending()  # here, or it would be raised after the long way had succeeded
         return learned
 
-    def save(self, saved):
-        """Keep the belief, to go back to."""
-        p: cython.Py_ssize_t = self.mean.shape[0]
-        memcpy(saved, cython.address(self.mean[0]), p * cython.sizeof(cython.double))
-        memcpy(saved + p, cython.address(self.root[0, 0]), p * p * cython.sizeof(cython.double))
-
-    def go_back(self, saved):
-        """Take back the belief that `save` kept."""
-        p: cython.Py_ssize_t = self.mean.shape[0]
-        memcpy(cython.address(self.mean[0]), saved, p * cython.sizeof(cython.double))
-        memcpy(cython.address(self.root[0, 0]), saved + p, p * p * cython.sizeof(cython.double))
-
     def project(self, x):
         """Predict a row of the right type; several threads may do so at a time, so nothing is written."""
         d: cython.Py_ssize_t = x.shape[0]
         p: cython.Py_ssize_t = self.mean.shape[0]
         bias: cython.Py_ssize_t = self.rule.bias
         j: cython.Py_ssize_t
-        if d + bias != p:
+        if d + bias != p or self.state.trust.is_alarmed() or _forgets_now(self.rule, self.state):
             return None
         pre_mean = 0.0
         for j in range(p):
@@ -850,7 +871,7 @@ class RowLearner:
             return None
         mean, var, slope = self.rule.likelihood.activation.at(pre_mean, pre_var)
         self.rule.likelihood.raise_pending()
-        return (mean, var, slope), pre_mean, pre_var
+        return mean, var, slope, pre_mean, pre_var
 
     def variance(self, x):
         """Variance of the pre-activation."""
@@ -868,7 +889,10 @@ class RowLearner:
         return total
 
     def predict(self, x):
-        """Moments of the output, and mean and variance of the pre-activation, for a row ``(d,)``; or None."""
+        """Mean, variance and slope of the output, mean and variance of the pre-activation, for a row ``(d,)``; or None.
+
+        The row is the next one, before which weights may drift. Where the past fades before it, that goes the long way.
+        """
         try:
             return self.project(x)
         except (TypeError, ValueError):
@@ -916,50 +940,6 @@ class DenseRowLearner(RowLearner):
             total += 2.0 * here * below
             added += self.wander.added[j] * here * here
         return self.wander.kept * max(total, 0.0) + added
-
-
-class RowMixture:
-    """Lets several learn a row, and weighs them by what each predicted: all of them or, on the terms above, none."""
-
-    def __init__(self, learners, switching):
-        self.learners, self.switching = learners, switching
-        count = len(learners)
-        size = len(learners[0].mean)
-        self.states = [learner.state.copy() for learner in learners]
-        self.saved = np.empty((count, size * (size + 1)))
-        self.log_densities = np.empty((count, 1))
-
-    def call(self, x, y):
-        """Learn a row of the right type."""
-        k: cython.Py_ssize_t
-        first: RowLearner = self.learners[0]
-        for k in range(self.saved.shape[0]):
-            learner: RowLearner = self.learners[k]
-            state: LearningState = self.states[k]
-            state.assign(learner.state)
-            learner.save(cython.address(self.saved[k, 0]))
-            if not learner.call(x, y):
-                self.go_back(k)
-                first.rule.likelihood.raise_pending()
-                return False
-            self.log_densities[k, 0] = learner.state.log_density
-        self.switching.learn(np.asarray(self.log_densities))
-        return True
-
-    def go_back(self, last):
-        """Undo what all up to the ``last`` have learned."""
-        k: cython.Py_ssize_t
-        for k in range(last + 1):
-            learner: RowLearner = self.learners[k]
-            learner.state.assign(self.states[k])
-            learner.go_back(cython.address(self.saved[k, 0]))
-
-    def __call__(self, x, y):
-        """Learn a row, ``(d,)``, and its target; whether that was done."""
-        try:
-            return self.call(x, y)
-        except (TypeError, ValueError, OverflowError):  # not float64, not contiguous, no number: the long way
-            return False
 
 
 def rows_root(

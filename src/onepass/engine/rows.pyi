@@ -2,9 +2,9 @@ from typing import Any
 
 from onepass._typing import FloatArray
 from onepass.engine.matches import CompiledLikelihood
+from onepass.engine.one_row import OneRow
 from onepass.engine.outliers import Trust
 from onepass.engine.step import LearningState
-from onepass.engine.switching import Switching
 
 EXHAUSTED: float
 
@@ -40,10 +40,9 @@ class Wander:
 
 def rescaled(prior: FloatArray, trust: Trust, mean: FloatArray, root: FloatArray) -> None: ...
 
-class RowLearner:
+class RowLearner(OneRow):
     def __init__(self, rule: RowRule, state: LearningState, mean: FloatArray, root: FloatArray) -> None: ...
-    def __call__(self, x: FloatArray, y: Any) -> bool: ...
-    def predict(self, x: FloatArray) -> tuple[Any, float, float] | None: ...
+    def predict(self, x: FloatArray) -> tuple[float, float, float, float, float] | None: ...
 
 class DenseRowLearner(RowLearner):
     def __init__(
@@ -55,10 +54,6 @@ class DenseRowLearner(RowLearner):
         mean: FloatArray,
         cov: FloatArray,
     ) -> None: ...
-
-class RowMixture:
-    def __init__(self, learners: list[RowLearner], switching: Switching) -> None: ...
-    def __call__(self, x: FloatArray, y: Any) -> bool: ...
 
 def rows_root(
     rows: Rows, rule: RowRule, state: LearningState, mean: FloatArray, root: FloatArray, forgets: bool

@@ -8,7 +8,8 @@ cdef enum:
 cdef class NoiseState:
     cdef readonly object noise, noise_weight, scale, scale_weight, usual_var, largest
     cdef public Trust trust
-    cdef public double row_weight, row_evidence
+    cdef public double row_weight, row_evidence, log_evidence
+    cdef public Py_ssize_t n_seen
     cdef double factor  # by which the noise is larger, for the moment
     cdef double* noise_of
     cdef double* noise_weight_of
@@ -17,6 +18,7 @@ cdef class NoiseState:
     cdef double* usual_var_of
     cdef double* largest_of
     cdef double widened_scale(self, Py_ssize_t k) noexcept nogil
+    cdef bint is_calibrated(self) noexcept nogil
     cdef double calibrated_var(self, Py_ssize_t k, double var, double noise, double scale, double times) noexcept nogil
 
 cdef class VectorMatch:
@@ -105,9 +107,15 @@ cdef class VectorLikelihood:
         self, const double* mean, const double* cov, NoiseState state, double* record, VectorMatch out
     ) noexcept nogil
     cdef void keep(self, const double* mean, const double* cov, NoiseState state, double* into) noexcept nogil
+    cdef void calibrate(self, double* mean, double* cov, NoiseState state, double times) noexcept nogil
+    cdef double score_kept(
+        self, double* row, const double* noise_scale, const double* target, NoiseState state, VectorMatch out
+    ) noexcept nogil
+    cdef bint accepts(self, const double* target) noexcept nogil
     cpdef raise_pending(self)
 
 cdef class NoisyNumbers(VectorLikelihood):
+    cdef void calibrate_cov(self, double* cov, NoiseState state, double times) noexcept nogil
     cdef (double, double) noise_change(
         self, double expected, double square, double total, NoiseState state, Py_ssize_t k
     ) noexcept nogil

@@ -85,11 +85,13 @@ class NoiseState:
     ----------
     row_weight : how many copies, above 0, the row that comes now counts as
     row_evidence : what the row that was matched last adds to the log evidence: the log density of all its copies
+    log_evidence : sum of the log predictive densities of all rows
+    n_seen : rows learned
     """
 
     def __init__(self, noise, noise_weight, scale, scale_weight, usual_var, largest, trust: Trust = None):
         self.trust, self.factor = Trust() if trust is None else trust, 1.0
-        self.row_weight, self.row_evidence = 1.0, 0.0
+        self.row_weight, self.row_evidence, self.log_evidence, self.n_seen = 1.0, 0.0, 0.0, 0
         given = (noise, noise_weight, scale, scale_weight, usual_var, largest)
         arrays = [np.array(part, dtype=np.float64, order="C") for part in given]
         self.noise, self.noise_weight, self.scale, self.scale_weight, self.usual_var, self.largest = arrays
@@ -157,6 +159,10 @@ class NoiseState:
         usual = self.usual_var_of[k]
         total = scale * (var + noise)
         return total + (times * max(scale, 1.0) - scale) * (var - usual) if 0.0 < usual < var else total
+
+    def is_calibrated(self):
+        """Whether predictive scales are learned; else they are 1."""
+        return self.scale_weight_of[0] > 0.0
 
     def with_noise_times(self, factor):
         """A copy whose noise is multiplied by a factor."""
@@ -313,40 +319,6 @@ class OutputRecord(NamedTuple):
 
 
 OUTPUT_RECORD_SIZE = len(OutputRecord._fields)
-
-
-class NoiseRows(NamedTuple):
-    """The numbers of a `NoiseState` for each of ``n`` rows, ``(n, K)`` each."""
-
-    noise: object
-    noise_weight: object
-    scale: object
-    scale_weight: object
-    usual_var: object
-    largest: object
-
-
-class RowOutputs(NamedTuple):
-    """All that the density of a target follows from, for ``n`` rows, each just before it is learned.
-
-    Mean ``(n, size)`` and covariance ``(n, size, size)`` of the outputs, the noise ``(n, 6, K)``, see `NoiseRows`, and
-    the trust in targets.
-    """
-
-    means: object
-    covs: object
-    noise: object
-    trust: object
-
-    @staticmethod
-    def of(kept, likelihood):
-        """The parts of what `VectorLikelihood.keep` has filled, in arrays of their own."""
-        n, size, k = len(kept), likelihood.size, likelihood.n_outputs
-        ends = np.cumsum([size, size * size, 6 * k])
-        means, covs, noise, trust = np.split(kept, ends, axis=1)
-        shapes = ((n, size), (n, size, size), (n, 6, k), (n, -1))
-        parts = zip((means, covs, noise, trust), shapes, strict=True)
-        return RowOutputs(*(np.array(part.reshape(shape), order="C") for part, shape in parts))
 
 
 class VectorLikelihood:
@@ -589,7 +561,10 @@ class VectorLikelihood:
         return log_density, as_array(out.score, self.size), as_array(out.own_information, self.size)
 
     def keep(self, mean, cov, state, into):
-        """Fill all that the density of a target follows from: see `RowOutputs`."""
+        """Fill all that the density of a target follows from, just before it is learned.
+
+        Mean ``(size,)`` and covariance ``(size, size)`` of the outputs, the noise ``(6, K)``, and the trust in targets.
+        """
         i: cython.Py_ssize_t
         n = self.n_outputs
         for i in range(self.size):
@@ -626,39 +601,65 @@ class VectorLikelihood:
             self.keep(cython.address(means[i, 0]), cython.address(covs[i, 0, 0]), state, cython.address(rows[i, 0]))
         return result
 
+    def calibrate(self, mean, cov, state, times):
+        """Calibrate outputs and noise, where they can be, with the predictive scales, which are 1 after that."""
+
+    def score_kept(self, row, noise_scale, target, state, out):
+        """Log density of a target under what a network predicts, from what was kept, which is overwritten.
+
+        Rows to come and rows that were learned are scored here alike, so what is predicted is what is scored. In a
+        mixture the noise is multiplied by a scale ``(K,)``; alone (NULL) predictive scales are wider while they rest on
+        few rows.
+        """
+        alone: cython.bint = noise_scale == cython.NULL
+        k: cython.Py_ssize_t
+        n = self.n_outputs
+        cov = row + self.size
+        noise = cov + self.size * self.size
+        for k in range(n):
+            state.noise_of[k] = noise[k] if alone else noise[k] * noise_scale[k]
+            state.noise_weight_of[k] = noise[n + k]
+            state.scale_of[k] = noise[2 * n + k]
+            state.scale_weight_of[k] = noise[3 * n + k]
+            state.usual_var_of[k] = noise[4 * n + k]
+            state.largest_of[k] = noise[5 * n + k]
+            if alone:
+                state.scale_of[k] = state.widened_scale(k)
+        state.trust.read(noise + 6 * n)
+        self.calibrate(row, cov, state, _ALONE if alone else 1.0)
+        return self.match(row, cov, target, state, out)
+
+    def state_of(self, row):
+        """The noise and the trust of what was kept of a row, to be used by `score_kept`."""
+        noise, trust = np.split(np.asarray(row)[self.size * (self.size + 1) :], [6 * self.n_outputs])
+        return NoiseState(*noise.reshape(6, self.n_outputs), Trust(trust))
+
     def score_rows(
         self,
-        means: cython.const[cython.double][:, ::1],
-        covs: cython.const[cython.double][:, :, ::1],
-        noise: cython.const[cython.double][:, :, ::1],
-        trust: cython.const[cython.double][:, ::1],
+        kept,
         targets: cython.const[cython.double][:, ::1],
+        noise_scale: cython.const[cython.double][:, ::1],
     ):
-        """Log density of each row's target, and how far it is distrusted, ``(2, n)``, from `RowOutputs`."""
-        result = np.empty((2, means.shape[0]))
-        if not len(result[0]):
+        """Log density of each row's target, and how far it is distrusted, ``(2, n)``, from what `keep` filled.
+
+        With the noise of a mixture, see `score_kept`, ``(n, K)``; without rows for a network alone.
+        """
+        result = np.empty((2, len(kept)))
+        if not len(kept):
             return result
         scores: cython.double[:, ::1] = result
-        state = NoiseState(*np.asarray(noise[0]), Trust(np.asarray(trust[0])))
+        rows: cython.double[:, ::1] = np.array(kept, order="C")
+        state: NoiseState = self.state_of(kept[0])
         out = VectorMatch(self.size)
+        alone: cython.bint = noise_scale.shape[0] == 0
+        times: cython.pointer(cython.const[cython.double]) = cython.NULL
         i: cython.Py_ssize_t
-        k: cython.Py_ssize_t
         with cython.nogil:
-            for i in range(means.shape[0]):
-                for k in range(self.n_outputs):
-                    state.noise_of[k] = noise[i, 0, k]
-                    state.noise_weight_of[k] = noise[i, 1, k]
-                    state.scale_of[k] = noise[i, 2, k]
-                    state.scale_weight_of[k] = noise[i, 3, k]
-                    state.usual_var_of[k] = noise[i, 4, k]
-                    state.largest_of[k] = noise[i, 5, k]
-                state.trust.read(cython.address(trust[i, 0]))
-                scores[0, i] = self.match(
-                    cython.address(means[i, 0]),
-                    cython.address(covs[i, 0, 0]),
-                    cython.address(targets[i, 0]),
-                    state,
-                    out,
+            for i in range(rows.shape[0]):
+                if not alone:
+                    times = cython.address(noise_scale[i, 0])
+                scores[0, i] = self.score_kept(
+                    cython.address(rows[i, 0]), times, cython.address(targets[i, 0]), state, out
                 )
                 scores[1, i] = state.trust.distrust
         self.raise_pending()
@@ -703,6 +704,10 @@ class VectorLikelihood:
         self.update_noise(
             cython.address(mean[0]), cython.address(cov[0, 0]), cython.address(target[0]), state, gain, bound
         )
+
+    def accepts(self, target):
+        """Whether finite numbers, or NaN, can be the target of a row that comes alone."""
+        return False
 
     def raise_pending(self):
         """Raise the exception of a function in Python that was stored because compiled loops can't raise."""
@@ -787,6 +792,33 @@ def as_array(values, n):
 
 class NoisyNumbers(VectorLikelihood):
     """Numbers with Gaussian noise; noise and calibration are learned from the errors."""
+
+    def accepts(self, target):
+        """Any number; of several, some may not be observed."""
+        k: cython.Py_ssize_t
+        for k in range(self.n_columns):
+            if not isfinite(target[k]) and not (self.n_columns > 1 and isnan(target[k])):
+                return False
+        return True
+
+    def calibrate_cov(self, cov, state, times):
+        """Calibrate the variances of outputs, and with them the covariances: see `NoiseState.calibrated_var`.
+
+        Those of a log noise stay as they are.
+        """
+        n = self.size
+        i: cython.Py_ssize_t
+        k: cython.Py_ssize_t
+        for k in range(self.n_outputs):
+            var = cov[k * (n + 1)]
+            share = state.calibrated_var(k, var, 0.0, state.scale_of[k], times) / var if var > 0.0 else 1.0
+            root = sqrt(share)
+            for i in range(n):
+                cov[k * n + i] *= root
+                cov[i * n + k] *= root
+        for k in range(self.n_outputs):
+            state.scale_of[k] = 1.0
+            state.scale_weight_of[k] = state.usual_var_of[k] = 0.0
 
     def noise_change(self, expected, square, total, state, k):
         """A row's information about the noise, and by how much it would change it; each kind overrides this."""
@@ -1006,6 +1038,13 @@ class GaussianOutputs(NoisyNumbers):
             log_z += 0.5 * (square - square / scale - log(scale))
         return log_z
 
+    def calibrate(self, mean, cov, state, times):
+        """Scale variances, and the noise."""
+        k: cython.Py_ssize_t
+        for k in range(self.n_outputs):
+            state.noise_of[k] *= state.scale_of[k]
+        self.calibrate_cov(cov, state, times)
+
     def noise_change(self, expected, square, total, state, k):
         """As in `step`: with ``share`` of the variance left by the row, ``share² (error² - total)``.
 
@@ -1103,6 +1142,13 @@ class HeteroscedasticOutputs(NoisyNumbers):
 
     def __reduce__(self):
         return HeteroscedasticOutputs, (self.n_outputs, self.log_noise, self.log_noise_var)
+
+    def calibrate(self, mean, cov, state, times):
+        """Scale variances, and shift the logs of the noise."""
+        k: cython.Py_ssize_t
+        for k in range(self.n_outputs):
+            mean[self.n_outputs + k] += log(state.scale_of[k])
+        self.calibrate_cov(cov, state, times)
 
     def match_trusted(self, mean, cov, target, state, out):
         """One pair ``(f, log noise)`` after the other; score and information are the sums over all."""
@@ -1219,6 +1265,16 @@ class SeparateOutputs(VectorLikelihood):
 
     def __reduce__(self):
         return SeparateOutputs, (self.n_outputs, self.one)
+
+    def accepts(self, target):
+        """What each output accepts; of several, some may not be observed."""
+        k: cython.Py_ssize_t
+        for k in range(self.n_outputs):
+            if isnan(target[k]) and self.n_outputs > 1:
+                continue
+            if not (isfinite(target[k]) and self.one.accepts(target[k])):
+                return False
+        return True
 
     def match_trusted(self, mean, cov, target, state, out):
         """One target after the other, given those before: exact where one was observed.

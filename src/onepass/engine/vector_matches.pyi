@@ -23,6 +23,8 @@ class NoiseState:
     trust: Trust
     row_weight: float
     row_evidence: float
+    log_evidence: float
+    n_seen: int
     def __init__(
         self,
         noise: FloatArray,
@@ -65,22 +67,6 @@ class OutputRecord(NamedTuple):
 
 OUTPUT_RECORD_SIZE: int
 
-class NoiseRows(NamedTuple):
-    noise: FloatArray
-    noise_weight: FloatArray
-    scale: FloatArray
-    scale_weight: FloatArray
-    usual_var: FloatArray
-    largest: FloatArray
-
-class RowOutputs(NamedTuple):
-    means: FloatArray
-    covs: FloatArray
-    noise: FloatArray
-    trust: FloatArray
-    @staticmethod
-    def of(kept: FloatArray, likelihood: VectorLikelihood) -> RowOutputs: ...
-
 class VectorLikelihood:
     n_outputs: int
     size: int
@@ -93,9 +79,7 @@ class VectorLikelihood:
     ) -> tuple[float, FloatArray, FloatArray]: ...
     def memory_of(self, n_rows: int, state: NoiseState) -> FloatArray: ...
     def kept(self, means: FloatArray, covs: FloatArray, state: NoiseState) -> FloatArray: ...
-    def score_rows(
-        self, means: FloatArray, covs: FloatArray, noise: FloatArray, trust: FloatArray, targets: FloatArray
-    ) -> FloatArray: ...
+    def score_rows(self, kept: FloatArray, targets: FloatArray, noise_scale: FloatArray) -> FloatArray: ...
     def records(self, means: FloatArray, covs: FloatArray, state: NoiseState) -> FloatArray: ...
     def learn_noise(
         self, mean: FloatArray, cov: FloatArray, target: FloatArray, state: NoiseState, gain: float, bound: float

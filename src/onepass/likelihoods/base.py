@@ -28,7 +28,7 @@ from onepass._validation import NO_TARGET, as_floats, as_floats_or_nan, one_of
 from onepass.activations import Activation, Moments, activation_text, as_activation, compiled_activation
 from onepass.activations.base import broadcast
 from onepass.engine.matches import CompiledLikelihood, PythonLikelihood
-from onepass.engine.vector_matches import NoiseState, OutputRecord, RowOutputs, SeparateOutputs, VectorLikelihood
+from onepass.engine.vector_matches import NoiseState, OutputRecord, SeparateOutputs, VectorLikelihood
 from onepass.likelihoods.mixtures import central_interval, noise_mixture
 
 __all__ = [
@@ -296,10 +296,6 @@ class Likelihood:
         targets = np.ascontiguousarray(targets.reshape(n_rows, columns))
         self.check(targets[:, 0] if columns == 1 else targets)
         return targets
-
-    def calibrated(self, rows: RowOutputs, noise_scale: FloatArray | None) -> RowOutputs:
-        """Outputs of a network, calibrated where they can be; alone (None), or with the noise of a mixture."""
-        return rows
 
     def predictive(self, given: OutputRecord, alone: bool) -> Predictive:
         """What is predicted from the outputs of a network, ``alone`` or in a mixture."""

@@ -16,11 +16,10 @@ from onepass.engine.vector_matches import (
     GaussianOutputs,
     HeteroscedasticOutputs,
     OutputRecord,
-    RowOutputs,
     VectorLikelihood,
 )
 from onepass.likelihoods.base import LOG_NOISE, Likelihood, LogNoise, Predictive, register
-from onepass.likelihoods.calibration import as_predicted, calibrated_covs, excess_var, without_scale
+from onepass.likelihoods.calibration import excess_var
 from onepass.likelihoods.mixtures import mixture_quantile, noise_mixture
 
 __all__ = ["Gaussian", "Heteroscedastic"]
@@ -88,12 +87,6 @@ class Gaussian(_Noisy):
         """All outputs together, around the linear ones of a network."""
         return GaussianOutputs(n_outputs)
 
-    def calibrated(self, rows: RowOutputs, noise_scale: FloatArray | None) -> RowOutputs:
-        """Calibrated variances of outputs, and the noise times the predictive scale."""
-        noise = as_predicted(rows, noise_scale)
-        covs = calibrated_covs(rows.covs, noise, alone=noise_scale is None)
-        return rows._replace(covs=covs, noise=without_scale(noise._replace(noise=noise.noise * noise.scale)))
-
 
 @register
 @dataclass(frozen=True)
@@ -107,10 +100,3 @@ class Heteroscedastic(_Noisy):
     def outputs(self, n_outputs: int, log_noise: LogNoise = LOG_NOISE) -> VectorLikelihood:
         """With the prior of the log noise, which bounds what is predicted of it."""
         return HeteroscedasticOutputs(n_outputs, *log_noise)
-
-    def calibrated(self, rows: RowOutputs, noise_scale: FloatArray | None) -> RowOutputs:
-        """Calibrated variances of outputs, and the log of the predictive scale added to the logs of the noise."""
-        noise, means = as_predicted(rows, noise_scale), rows.means.copy()
-        means[:, noise.scale.shape[1] :] += np.log(noise.scale)
-        covs = calibrated_covs(rows.covs, noise, alone=noise_scale is None)
-        return rows._replace(means=means, covs=covs, noise=without_scale(noise))

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from onepass._typing import FloatArray
-from onepass.engine.mixtures import mixture_quantiles
+from onepass.engine.mixtures import mixed_moments, mixture_quantiles, weights_above
 
 __all__ = [
     "KNOWN",
@@ -32,16 +32,28 @@ def mixture_moments(weights: FloatArray, means: FloatArray, variances: FloatArra
 
     The weights are ``(k,)``, or ``(k, n)`` if those of each row differ.
     """
-    mean = mixture_mean(weights, means)
-    return mean, mixture_mean(weights, variances + (means - mean) ** 2)
+    mean, var = mixed_moments(*(_flat(part) for part in (_counted(weights, means), means, variances)))
+    return mean.reshape(means.shape[1:]), var.reshape(means.shape[1:])
 
 
 def mixture_mean(weights: FloatArray, parts: FloatArray) -> FloatArray:
     """Weighted mean of ``k`` parts, ``(k, ...) -> (...)``, with weights ``(k,)``, or ``(k, n)`` of each row."""
+    weights = _counted(weights, parts)
+    return np.asarray(sum_in_order(weights.reshape(*weights.shape, *[1] * (parts.ndim - weights.ndim)) * parts))
+
+
+def _counted(weights: FloatArray, parts: FloatArray) -> FloatArray:
+    """The counted weights ``(k,)``, or of each of the numbers that parts have if those of each row differ."""
     if parts.ndim < weights.ndim:  # of one row
         weights = weights[:, 0]
-    weights = counted_weights(weights)
-    return np.asarray(sum_in_order(weights.reshape(*weights.shape, *[1] * (parts.ndim - weights.ndim)) * parts))
+    counted = counted_weights(weights)
+    if 1 < counted.ndim < parts.ndim:  # of rows with several outputs each
+        return np.broadcast_to(counted.reshape(*counted.shape, *[1] * (parts.ndim - counted.ndim)), parts.shape)
+    return counted
+
+
+def _flat(parts: FloatArray) -> FloatArray:
+    return np.ascontiguousarray(parts, dtype=np.float64).reshape(len(parts), -1)
 
 
 def counted_weights(weights: FloatArray) -> FloatArray:
@@ -51,9 +63,7 @@ def counted_weights(weights: FloatArray) -> FloatArray:
     a part contributes to a moment: a network that went astray, at 1e20 with the weight 1e-34, would have all of the
     variance, though its weight is nothing but rounding.
     """
-    below = (weights < _ROUNDING) & (weights.max(axis=0) >= _ROUNDING)
-    kept = np.where(below, 0.0, weights)
-    return np.asarray(kept / np.where(below.any(axis=0), sum_in_order(kept), 1.0))
+    return weights_above(_ROUNDING, _flat(weights)).reshape(weights.shape)
 
 
 def sum_in_order(terms: FloatArray) -> Any:

@@ -24,7 +24,7 @@ from onepass._cores import available_cores
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_fraction, as_generator, as_row_weights, one_of
 from onepass.beliefs.choice import Covariance
-from onepass.engine.rows import RowMixture
+from onepass.engine.one_row import RowMixture
 from onepass.engine.threads import threads_for
 from onepass.files.registry import savable
 from onepass.files.state import Arrays, Parameters, nested, under
@@ -297,8 +297,6 @@ class Mixture(OnlineModel):
         if sample_weight is None and passes == 1 and not options and type(X) is np.ndarray and X.ndim == 1:
             one_row = self._one_row
             if one_row is not None and one_row(X, y):
-                for member in self.members:
-                    member._state.reweigh_if_due()
                 return self
         options |= {"sample_weight": sample_weight, "passes": passes, "refine": refine}
         if len(self.members) == 1:

@@ -234,8 +234,9 @@ class BayesianPerceptron(Component):
         X_var : number, (d,) or array of the same shape, optional
             Variances of the inputs, if these are themselves uncertain, such as readings of a noisy sensor.
         """
-        if X_var is None and type(X) is np.ndarray and X.ndim == 1 and self._one_row is not None:
-            seen = self._one_row.predict(X) if self._is_plainly_next(rows_ahead) else None
+        if X_var is None and type(X) is np.ndarray and X.ndim == 1 and type(rows_ahead) is int and rows_ahead == 1:
+            one_row = self._one_row
+            seen = None if one_row is None else one_row.predict(X)
             if seen is not None:
                 return self._prediction_of_one(*seen)
         rows, row_vars, single = as_inputs(X, X_var, self.n_features, self._state.belief)
@@ -714,21 +715,17 @@ class BayesianPerceptron(Component):
         for name in ("_one_row", "_plan"):
             self.__dict__.pop(name, None)
 
-    def _is_plainly_next(self, rows_ahead: RowsAhead) -> bool:
-        """Whether one row ahead is predicted, and nothing comes before that row but drift and process noise."""
-        progress = self._state.progress
-        is_next = type(rows_ahead) is int and rows_ahead == 1 and not self._forgetting.is_due(progress.n_seen)
-        return is_next and not progress.trust.is_alarmed()
-
-    def _prediction_of_one(self, output: Any, pre_mean: float, pre_var: float) -> Prediction:
+    def _prediction_of_one(self, mean: Any, var: Any, slope: Any, pre_mean: float, pre_var: float) -> Prediction:
         """What is predicted for one row from its compiled moments, with as little around it as there can be."""
-        noise = self._state.progress.noise
-        if self._likelihood.is_gaussian:
-            return Prediction(output[0], output[1], pre_mean, pre_var, noise)
-        moments = Moments(*output)
-        if self._likelihood.is_count:
-            moments = self._likelihood.output_moments(self.activation, np.asarray(pre_mean), np.asarray(pre_var))
-        noise_var = float(self._likelihood.with_noise(noise).noise_var(moments))
+        noise, likelihood = self._state.progress.noise, self._likelihood
+        if likelihood.is_gaussian:
+            return Prediction(mean, var, pre_mean, pre_var, noise)
+        moments = Moments(mean, var, slope)
+        if likelihood.is_count:
+            moments = likelihood.output_moments(self.activation, np.asarray(pre_mean), np.asarray(pre_var))
+        if likelihood.takes_noise:
+            likelihood = likelihood.with_noise(noise)
+        noise_var = float(likelihood.noise_var(moments))
         return Prediction(moments.mean, moments.var, pre_mean, pre_var, noise_var)
 
     # Files and copies.

@@ -15,7 +15,7 @@ from scipy.special import logsumexp, softmax
 
 from onepass._typing import FloatArray
 from onepass._validation import one_of
-from onepass.engine.rows import RowMixture
+from onepass.engine.one_row import RowMixture
 from onepass.engine.switching import Switching
 from onepass.engine.vector_matches import SCALE_CLIP
 from onepass.files.state import Arrays, sized

@@ -5,7 +5,7 @@
 combines the three: the readable reference for the kernels of `onepass.engine`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +20,7 @@ from onepass.beliefs.forgetting import Forgetting
 from onepass.beliefs.network import NetworkBelief
 from onepass.engine.network_layers import OpenBlock
 from onepass.engine.network_records import NetworkRule, TrainingPass
+from onepass.engine.network_rows import NetworkRow
 from onepass.engine.outliers import Trust, jump_probability
 from onepass.engine.threads import threads_for
 from onepass.engine.vector_matches import (
@@ -65,11 +66,10 @@ class State:
         self, belief: NetworkBelief, noise: NoiseState, prior: DiagonalGaussian, evidence: float = 0.0, seen: int = 0
     ) -> None:
         self._belief = belief
-        self.prior = prior  # what is forgotten towards; replaced, never changed
+        self.prior = prior
         self._block: OpenBlock | None = None
         self.noise = noise
-        self.evidence: float = evidence
-        self.seen: int = seen
+        self.evidence, self.seen = evidence, seen
 
     @property
     def belief(self) -> NetworkBelief:
@@ -78,6 +78,34 @@ class State:
             with threads_for(0):
                 self._block.close()
         return self._belief
+
+    @property
+    def prior(self) -> DiagonalGaussian:
+        """What is forgotten towards; replaced, never changed."""
+        return self._prior
+
+    @prior.setter
+    def prior(self, prior: DiagonalGaussian) -> None:
+        self._prior = prior
+        self._one_row: tuple[NetworkRow | None, ...] = ()  # with this prior; empty until it was asked for
+
+    @property
+    def evidence(self) -> float:
+        """Sum of the log predictive densities of all rows."""
+        return self.noise.log_evidence
+
+    @evidence.setter
+    def evidence(self, evidence: float) -> None:
+        self.noise.log_evidence = evidence
+
+    @property
+    def seen(self) -> int:
+        """Rows learned."""
+        return self.noise.n_seen
+
+    @seen.setter
+    def seen(self, seen: int) -> None:
+        self.noise.n_seen = seen
 
     @property
     def trust(self) -> Trust:
@@ -89,6 +117,12 @@ class State:
         if self._block is None:
             self._block = self._belief.open_block()
         return self._block
+
+    def one_row(self, make: Callable[[NetworkBelief], NetworkRow | None]) -> NetworkRow | None:
+        """What learns and predicts single rows with the least overhead, which is made once; None if nothing does."""
+        if not self._one_row:
+            self._one_row = (make(self._belief),)
+        return self._one_row[0]
 
     def copy(self) -> "State":
         """Make an independent copy."""
@@ -112,7 +146,7 @@ class Pass:
     gains: FloatArray  # what rows add to the log evidence: the log densities of all their copies, (n,)
     trust: FloatArray  # how far each row was distrusted, and the log odds of a jump after it, (2, n)
     record: FloatArray | None = None  # what rows were predicted from, (n, 7, K): see `OutputRecord`
-    outputs: FloatArray | None = None  # what their densities follow from, (n, numbers): see `RowOutputs`
+    outputs: FloatArray | None = None  # what their densities follow from, (n, numbers): see `VectorLikelihood.keep`
     is_scaled: bool = False  # whether the densities are those with the predictive scale
     weights: FloatArray | None = None  # of the rows, (n,), above 0
 
@@ -270,6 +304,16 @@ class Learner:
         """Whether the belief changes before the next row is looked at."""
         due = self.forgetting.is_due(state.seen) or self.drifting.is_due(state.seen)
         return due or self.drift > 0.0 or state.noise.trust.is_alarmed()
+
+    def one_row(self, state: State) -> NetworkRow | None:
+        """What learns and predicts a single row of the state with the least overhead; None where nothing does."""
+
+        def make(belief: NetworkBelief) -> NetworkRow | None:
+            if not self.compiled:
+                return None
+            return belief.row_learner(self._rule_of(state), state.noise, _FIRST_GAIN, self.forgetting, state.prior)
+
+        return state.one_row(make)
 
     def look(self, state: State, row: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Means ``(K,)`` and covariance ``(K, K)`` of the outputs of a row ``(d,)``, by compiled code if there is any.

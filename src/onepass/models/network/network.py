@@ -34,7 +34,8 @@ from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import Forgetting
 from onepass.beliefs.network import NetworkBelief
 from onepass.beliefs.prior import as_scales
-from onepass.engine.vector_matches import OUTPUT_RECORD_SIZE, NoiseState, OutputRecord, RowOutputs, widening
+from onepass.engine.network_rows import NetworkRow
+from onepass.engine.vector_matches import OUTPUT_RECORD_SIZE, NoiseState, OutputRecord, widening
 from onepass.files.state import as_number, as_tally, check_network, decode_trust
 from onepass.layers import (
     ImageShape,
@@ -310,6 +311,11 @@ class BayesianNetwork(Component):
         self, X: ArrayLike, *, noise_scale: FloatArray | None = None, rows_ahead: RowsAhead = 1
     ) -> Prediction:
         """Predict, with the noise that it has in a mixture: see `_noise_in`."""
+        if type(X) is np.ndarray and X.ndim == 1 and type(rows_ahead) is int and rows_ahead == 1:
+            one_row = self._one_row if noise_scale is None else None
+            seen = None if one_row is None else one_row.predict(X)
+            if seen is not None:
+                return self._prediction(seen, True, alone=True)
         rows, single = self._rows(X)
         (record,) = each_ahead(rows_ahead, (rows,), lambda ahead, own: (self.ahead(ahead)._records(noise_scale, own),))
         return self._prediction(record, single, alone=noise_scale is None)
@@ -341,6 +347,10 @@ class BayesianNetwork(Component):
 
     def _prediction(self, record: FloatArray, single: bool, alone: bool) -> Prediction:
         """Put together what is predicted from the compiled records, ``(n, 7, K)``: see `OutputRecord`."""
+        if single and self._one_column:  # one number of each without NumPy, which would take most of the time
+            one = OutputRecord(*record[0, :, 0].tolist())
+            found = self._likelihood.predictive(one, alone)
+            return Prediction(float(found.mean), float(found.var), one.mean, one.var, float(found.noise_var))
         given = OutputRecord.of(record.copy())
         output = self._likelihood.predictive(given, alone)
         parts = (output.mean, output.var, given.mean, given.var, output.noise_var)
@@ -377,10 +387,19 @@ class BayesianNetwork(Component):
             covariance this learns more rows per second, and somewhat less from each. Not for ``"ep"``, nor for a
             diagonal, Kronecker or low-rank covariance.
         """
+        if sample_weight is None and passes == batch == 1 and type(X) is np.ndarray and X.ndim == 1:
+            one_row = self._one_row
+            if one_row is not None and one_row(X, y):
+                return self
         how = {"sample_weight": sample_weight, "passes": passes, "refine": refine, "batch": batch}
         for _ in self._passes(X, y, records=False, **how):
             pass
         return self
+
+    @property
+    def _one_row(self) -> NetworkRow | None:
+        """The fast path for one row; None where there is none."""
+        return self._learner.one_row(self._state)
 
     def learning(self, X: ArrayLike, y: ArrayLike, *, records: bool = False, **how: Any) -> "Iterator[_LearnedRows]":
         """Learn as `learn` does, and yield after each pass what the rows were predicted from just before.
@@ -527,10 +546,11 @@ class BayesianNetwork(Component):
     def _score(self, kept: FloatArray, targets: FloatArray, noise_scale: FloatArray | None) -> FloatArray:
         """Log density of each target, and how far it is distrusted, ``(2, n)``, from the outputs before it is learned.
 
-        Rows to come and rows that were learned are scored here alike, so what is predicted is what is scored.
+        Alone (None), or with the noise that it has in a mixture.
         """
-        rows = self._likelihood.calibrated(RowOutputs.of(kept, self._outputs), noise_scale)
-        return np.asarray(self._outputs.score_rows(*rows, targets))
+        shape = (len(kept), self.n_outputs)
+        scales = np.empty((0, self.n_outputs)) if noise_scale is None else np.broadcast_to(noise_scale, shape)
+        return np.asarray(self._outputs.score_rows(kept, targets, np.ascontiguousarray(scales)))
 
     def output_moments(self, X: ArrayLike, *, rows_ahead: RowsAhead = 1) -> OutputMoments:
         """Joint mean and covariance of all outputs, for one row ``(d,)`` or many ``(n, d)``.

@@ -6,7 +6,9 @@ from typing import Literal, TypeAlias, get_args
 
 __all__ = [
     "LOOPBACK",
+    "MODEL_KINDS",
     "SCOPES",
+    "TASKS",
     "ConnectionLimits",
     "Network",
     "ScopeName",
@@ -15,6 +17,11 @@ __all__ = [
 ScopeName: TypeAlias = Literal["read", "learn", "admin"]
 SCOPES: tuple[ScopeName, ...] = get_args(ScopeName)
 """What a token may do; each may do what those before it may."""
+
+TASKS = ("regression", "counts", "classification")
+"""What the target of a table may be."""
+MODEL_KINDS = ("perceptron", "network", "auto")
+"""What may learn a table; "auto" chooses."""
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 LOOPBACK: tuple[Network, ...] = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1"))

@@ -67,3 +67,24 @@ def test_what_is_wrong_is_told(tmp_path: Path) -> None:
     assert (model.n_rows, model.n_rejected) == (30, 1)
     with pytest.warns(UserWarning, match="1 rows can't be predicted, the first in .*a.csv, line 32: "):
         assert onepass.tables.predict(model, file).num_rows == 31
+
+
+def test_files_may_be_paths(tmp_path: Path) -> None:
+    file = write_csv(tmp_path / "trips.csv", trips(200))
+    model = onepass.tables.fit(file, "price", model_kind="perceptron")
+    assert to_bytes(onepass.tables.fit([str(file)], "price", model_kind="perceptron")) == to_bytes(model)
+    assert len(onepass.tables.predict(model, file)) == 200
+    assert onepass.evaluation.evaluate(file, "price", model_kind="perceptron") is not None
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("task", "class"), ("model_kind", "nn"), ("passes", 0), ("shuffle", "yes"), ("kinds", {"km": "nmber"})),
+        *(("one_hot", -1), ("log_target", "x"), ("seed", "x"), ("ignore", "km"), ("hidden", 5)),
+    ],
+)
+def test_an_option_that_can_not_be_right_is_named(option: str, value: Any, tmp_path: Path) -> None:
+    file = write_csv(tmp_path / "trips.csv", trips(50))
+    with pytest.raises((ValueError, TypeError), match=f"^{option}"):
+        onepass.tables.fit(file, "price", **{option: value})

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 
 import onepass
@@ -276,3 +277,31 @@ def test_other_classes_than_those_that_were_named_are_refused() -> None:
     with pytest.raises(ValueError, match="labels must be alike"):
         two.partial_fit(X[:1], [3])
     assert two.classes_.tolist() == ["no", "yes"]
+
+
+def test_none_among_the_targets_is_refused_as_nan_is() -> None:
+    targets = Y.astype(object)
+    targets[3] = None
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        BayesianPerceptronRegressor().fit(X, targets)
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        BayesianPerceptronRegressor().fit(X, Y).partial_fit(X[:1], [None])
+
+
+@pytest.mark.parametrize("method", ["partial_fit", "predict_then_learn"])
+@pytest.mark.parametrize("n_before", [5, 120], ids=["warm-up", "later"])
+@pytest.mark.parametrize("kind", ["two outputs", "gaps", "many sparse rows"])
+def test_rows_of_which_one_can_not_be_learned_leave_nothing_behind(kind: str, n_before: int, method: str) -> None:
+    model = BayesianPerceptronRegressor(missing="mean" if kind == "gaps" else "error", covariance="full")
+    rows, targets = X.copy(), np.column_stack([Y, Y]) if kind == "two outputs" else Y
+    if kind == "many sparse rows":
+        rows, targets = np.tile(rows, (30, 1)), np.tile(targets, 30)
+    rows[-1, 0] = 1e200  # of which the square overflows
+    if kind == "two outputs":
+        targets[-1, 0] = np.nan
+    model.partial_fit(rows[:n_before], targets[:n_before])
+    before = to_bytes(model)
+    more: Any = csr_array(rows[n_before:]) if kind == "many sparse rows" else rows[n_before:]
+    with pytest.raises(ValueError, match="overflow"):
+        getattr(model, method)(more, targets[n_before:])
+    assert to_bytes(model) == before

@@ -182,3 +182,27 @@ def test_next_to_nothing_stands_between_a_row_and_the_kernel(make: Any, learning
     model.predict(x)
     assert frames(lambda: model.learn(x, 1.0)) <= learning
     assert frames(lambda: model.predict(x)) <= predicting
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize(
+    "model",
+    [
+        BayesianPerceptron(D, "linear", noise="learn"),
+        BayesianPerceptron(D, "linear", noise=0.1),
+        BayesianPerceptron(D, "linear", covariance="diagonal"),
+        BayesianPerceptron(D),
+        Mixture.over_drift(BayesianPerceptron, D, "linear", noise="learn"),
+        BayesianNetwork(D, (4,)),
+    ],
+    ids=repr,
+)
+def test_an_input_that_is_not_finite_is_refused_however_many_rows_were_learned(model: Any, bad: float) -> None:
+    rng = np.random.default_rng(0)
+    model = copy.deepcopy(model)
+    for x in rng.normal(size=(100, D)):
+        model.learn(x, float(x.sum() > 0.0))
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match=r"finite|NaN|infinity"):
+        model.learn(np.array([bad, *np.zeros(D - 1)]), 1.0)
+    assert pickle.dumps(model) == before

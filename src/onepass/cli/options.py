@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from onepass._limits import MODEL_KINDS, TASKS
 from onepass.beliefs.names import COVARIANCES
 from onepass.cli.config import config_option, with_model
 from onepass.cli.rejects import RejectLimit, RejectOptions
@@ -323,7 +324,7 @@ level = click.option(
 shape = _all(
     click.option(
         "--task",
-        type=click.Choice(["regression", "counts", "classification"]),
+        type=click.Choice(TASKS),
         help="What the target is: a number, a count or a class. By default a number or a class, detected from the "
         "first rows.",
     ),
@@ -407,7 +408,7 @@ shape = _all(
     ),
     click.option(
         "--model-kind",
-        type=click.Choice(["perceptron", "network", "auto"]),
+        type=click.Choice(MODEL_KINDS),
         default="auto",
         show_default=True,
         help="A perceptron, a network (with 50 hidden units, unless --hidden says otherwise), or 'auto': both learn "

@@ -356,12 +356,12 @@ def _load(
     """Copy a row behind the bias's constant 1; whether all of it is finite."""
     if bias:
         x[0] = 1.0
-    total = 0.0
+    total = 0.0  # of magnitudes: products with zero, which are NaN for infinity, are optimised away
     k: cython.Py_ssize_t
     for k in range(d):
         x[bias + k] = row[k]
-        total += row[k] * 0.0
-    return total == 0.0
+        total += fabs(row[k])
+    return isfinite(total)
 
 
 def learn_row_root(row, rule, state, mean, root, packed, prior, forgets, scratch):
@@ -379,7 +379,7 @@ def learn_row_root(row, rule, state, mean, root, packed, prior, forgets, scratch
     shrink = scratch + 3 * p
     has_prior: cython.bint = prior.values != cython.NULL
     seen: Seen = Seen(learned=False, digits_lost=False, pre_mean=0.0, pre_var=0.0)
-    if not _load(x, row.x, row.d, rule.bias) or row.y * 0.0 != 0.0:
+    if not _load(x, row.x, row.d, rule.bias) or not isfinite(row.y):
         return seen
     forgets = forgets and has_prior and _forgets_now(rule, state)
     saved = scratch + 9 * p + p * (p + 1)
@@ -993,7 +993,7 @@ def learn_row_dense(row, rule, state, before, wander, cancelled, mean, cov, scra
     x = scratch
     gain = scratch + p
     seen: Seen = Seen(learned=False, digits_lost=False, pre_mean=0.0, pre_var=0.0)
-    if not _load(x, row.x, row.d, rule.bias) or row.y * 0.0 != 0.0:
+    if not _load(x, row.x, row.d, rule.bias) or not isfinite(row.y):
         return seen
     _multiply_lower(p, cov, x, gain)
     pre_mean, var, terms, input_var = 0.0, 0.0, 0.0, 0.0
@@ -1244,10 +1244,10 @@ def rows_sparse(
                     last[j] = i + 1
                 pre_mean += mean[j] * value
                 var += variance[j] * value * value
-                finite += value * 0.0
+                finite += fabs(value)
             noise = state.noise
             score, information, ratio = NAN, NAN, NAN
-            if finite == 0.0 and isfinite(rows.targets[i]):
+            if isfinite(finite) and isfinite(rows.targets[i]):
                 score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, 0.0, rows.targets[i])
             if not isfinite(score):
                 learned = i

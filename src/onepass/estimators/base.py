@@ -94,14 +94,13 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _learn_row(self, X: Any, y: Any) -> bool:
         """Learn a single dense row of numbers the short way; False if something asks for the long one."""
-        learner: Learner | None = self.__dict__.get("_learner")
-        if learner is None or type(X) is not np.ndarray or X.shape != learner.row_shape or X.dtype != np.float64:
+        row = self._plain_row(X)
+        if row is None:
             return False
-        if "feature_names_in_" in self.__dict__:  # which the row lacks
-            return False
+        learner = self._learner
         self._refuse_changes(learner)
         target = learner.targets.encode_one(y)
-        if target is None or not learner.learn_row(X[0], target):
+        if target is None or not learner.learn_row(row, target):
             return False
         if n := learner.newly_set_aside():
             _warn_of_set_aside(n)
@@ -109,10 +108,21 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _predict_row(self, X: Any) -> Prediction | None:
         """What is predicted for a single dense row of numbers; None if something asks for the long way."""
+        row = self._plain_row(X)
+        return None if row is None else self._learner.predict_row(row)
+
+    def _plain_row(self, X: Any) -> FloatArray | None:
+        """The only row of a dense array of numbers, ``(d,)``; None if rows have to be looked at more closely."""
         learner: Learner | None = self.__dict__.get("_learner")
         if learner is None or type(X) is not np.ndarray or X.shape != learner.row_shape or X.dtype != np.float64:
             return None
-        return None if "feature_names_in_" in self.__dict__ else learner.predict_row(X[0])
+        row: FloatArray = X[0]
+        return None if "feature_names_in_" in self.__dict__ else row  # names, which the row lacks
+
+    def _encoded(self, X: Any) -> Any:
+        """Rows to predict, checked and encoded."""
+        learner, row = self._fitted, self._plain_row(X)
+        return X if row is not None and learner.scaled(row) is not None else learner.encoder.rows(self, X)
 
     def _predict_then_learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> PredictedRows:
         """Predict every row just before learning it."""
@@ -254,7 +264,8 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _fitted(self) -> Learner:
-        check_is_fitted(self)
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)  # which says so, and takes longer
         return self._learner
 
     @property
@@ -264,8 +275,7 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _rows(self, X: Any) -> list[ModelRows]:
         """Rows to predict, checked, standardised and in chunks."""
-        learner = self._fitted
-        return list(learner.rows(learner.encoder.rows(self, X)))
+        return list(self._fitted.rows(self._encoded(X)))
 
     def _of_outputs(self, values: list[Any]) -> Any:
         """What each mixture has; alone if there is but one."""

@@ -133,7 +133,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         """
         as_share(level, "level", open_above=True)
         learner = self._fitted
-        low, high = learner.interval(learner.encoder.rows(self, X), level)
+        low, high = learner.interval(self._encoded(X), level)
         return (low[:, 0], high[:, 0]) if learner.targets.is_binary else (low, high)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> Any:

@@ -65,6 +65,8 @@ class InputEncoder:
             else:
                 validate_data(estimator, X, reset=reset, skip_check_array=True)
                 X, y = check_X_y(self.categories.encoded(X), y, **self._checks, **target_checks)
+        if target_checks and np.isnan(y).any():  # None, which scikit-learn takes for a number
+            raise ValueError("Input y contains NaN.")
         return X, y
 
     @property

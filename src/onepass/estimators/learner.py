@@ -44,7 +44,7 @@ from onepass.models.prediction import Prediction, RowScores
 __all__ = ["Learner", "LearnerState", "member_predictions"]
 
 _CHUNK = 4096  # sparse rows made dense at a time
-_LARGEST = 1e300  # sum of squares of a row that goes the short way, and size of its target
+_LARGEST = 1e150  # number in a row that goes the short way, or its target: squares stay finite
 
 
 @dataclass
@@ -135,7 +135,7 @@ class Learner:
         given = Batch(X, targets.reshape(len(targets), -1), sample_weight).without_zeros()
         if not len(given):
             return
-        with self._all_or_none():
+        with self._all_or_none(X):
             for batch, times in self._stages(given, passes):
                 options: dict[str, Any] = {} if times == 1 else {"passes": times, "refine": self.schedule.refine}
                 for part in self._standardized(batch, len(batch) if times > 1 else _CHUNK):
@@ -149,7 +149,7 @@ class Learner:
         state = self.state
         if state.n_rows < self.standardizer.warm_up or state.columns is not None or len(state.mixtures) != 1:
             return False
-        if (scaled := self._scaled(row)) is None or not abs(target) < _LARGEST:
+        if (scaled := self.scaled(row)) is None or not abs(target) < _LARGEST:
             return False
         if not state.targets.is_identity:
             target = (target - state.targets.centre.item()) / state.targets.scale.item()
@@ -160,20 +160,25 @@ class Learner:
         state.n_rows += 1
         return True
 
-    def _scaled(self, row: FloatArray) -> FloatArray | None:
-        """A row ``(d,)`` as the models take it; None if it has NaN or such large numbers that something may overflow.
+    def scaled(self, row: FloatArray) -> FloatArray | None:
+        """A row ``(d,)`` as the models take it; None if it is not finite or so large that something may overflow.
 
         This is the only check of a single row: it takes no function of Python, as `numpy.errstate` would.
         """
-        if not row.dot(row) < _LARGEST:
+        if not np.maximum.reduce(np.abs(row)) < _LARGEST:
             return None
         scaling = self.state.inputs
         return row if scaling.is_identity else (row - scaling.centre) / scaling.scale
 
     @contextmanager
-    def _all_or_none(self) -> Iterator[None]:
-        """Go back to the models and the warm-up from before if a row can't be learned; each model goes back itself."""
+    def _all_or_none(self, X: Any) -> Iterator[None]:
+        """Go back to the models and the warm-up from before if a row can't be learned.
+
+        A model goes back itself, but not over several batches, nor does it know of the models of other outputs.
+        """
         before = copy.copy(self.state)
+        if len(before.mixtures) > 1 or (is_sparse(X) and X.shape[0] > _CHUNK):
+            before.mixtures = [mixture.snapshot() for mixture in before.mixtures]
         try:
             yield
         except BaseException:  # Ctrl-C too
@@ -232,15 +237,16 @@ class Learner:
         if sample_weight is not None:  # a row without a target is passed over
             targets = np.where(sample_weight[:, None] > 0.0, targets, np.nan)
         batch, parts = Batch(X, targets, sample_weight), []
-        while self.is_warming_up and len(batch):
-            # As many rows at a time as there were before: all of them together are then learned but twice.
-            n_rows = self.state.n_rows
-            size = max(1, min(n_rows, self.standardizer.warm_up - n_rows))
-            first, batch = batch.part(0, size), batch.part(size, len(batch))
-            parts.append(self._predicted_before(first))
-            self.learn(first.rows, first.targets, _weights_of_observed(first))
-        if len(batch) or not parts:
-            parts.append(self._predict_then_learn_warm(batch))
+        with self._all_or_none(X):
+            while self.is_warming_up and len(batch):
+                # As many rows at a time as there were before: all of them together are then learned but twice.
+                n_rows = self.state.n_rows
+                size = max(1, min(n_rows, self.standardizer.warm_up - n_rows))
+                first, batch = batch.part(0, size), batch.part(size, len(batch))
+                parts.append(self._predicted_before(first))
+                self.learn(first.rows, first.targets, _weights_of_observed(first))
+            if len(batch) or not parts:
+                parts.append(self._predict_then_learn_warm(batch))
         return PredictedRows.joined(parts)
 
     def _predicted_before(self, batch: Batch) -> PredictedRows:
@@ -402,7 +408,7 @@ class Learner:
         if state.columns is not None or len(state.mixtures) != 1:
             return None
         member, *others = state.mixtures[0].members
-        if others or type(member) is Mixture or (scaled := self._scaled(row)) is None:
+        if others or type(member) is Mixture or (scaled := self.scaled(row)) is None:
             return None
         found: Prediction = member.predict(scaled)
         return found

@@ -113,7 +113,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         """Lower and upper limits between which a new target lies with probability ``level``."""
         as_share(level, "level", open_above=True)
         learner = self._fitted
-        limits = learner.interval(learner.encoder.rows(self, X), level)
+        limits = learner.interval(self._encoded(X), level)
         low, high = (self._shaped(learner.state.targets.undo(side)) for side in limits)
         return low, high
 

@@ -9,7 +9,7 @@ from onepass.evaluation.prequential import Trial
 from onepass.tables.inputs import Inputs, Step, steps
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
-from onepass.tables.readers.paths import expand
+from onepass.tables.readers.paths import FilePath, expand
 from onepass.tables.readers.source import Source
 from onepass.tables.schema import SchemaOptions, check_columns, infer_model
 
@@ -26,7 +26,7 @@ def score_steps(
 
 
 def evaluate(
-    files: str | Sequence[str],
+    files: FilePath | Sequence[FilePath],
     target: str | None = None,
     *,
     model: TabularModel | None = None,
@@ -68,7 +68,7 @@ def evaluate(
     wanted = SchemaOptions.of(target or "", **options)
     split = None if test_split is None else HeldOut(test_split, wanted.settings.seed)
     reading = replace(reading, notation=wanted.notation)
-    found = tuple(expand([files] if isinstance(files, str) else list(files)))
+    found = tuple(expand(files))
     inputs = Inputs(found, 1 if split is None else 2, reading)
     sources = inputs.sources()
     if model is None:

@@ -58,6 +58,7 @@ class ColumnMoments:
             return rows, None
         return np.where(unknown, self.mean, rows), np.where(unknown, self.variance, 0.0)
 
+    @np.errstate(over="ignore", invalid="ignore")  # models refuse such rows
     def filled_in_order(
         self, rows: FloatArray, weights: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray | None, "ColumnMoments"]:

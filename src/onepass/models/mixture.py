@@ -153,7 +153,7 @@ class Mixture(OnlineModel):
             if value != still:
                 raise ValueError(
                     f"Mixture.over_drift finds out by itself how fast old rows lose weight, got {name}={value!r}; "
-                    f"leave it out, or make a single {name_of_model} with {name}={value!r}"
+                    f"leave it out, or make a single {name_of_model} with {name} as a number"
                 )
         make: Callable[..., Any] = model
         members = [make(*args, **given, **own) for own in HYPOTHESES.values()]

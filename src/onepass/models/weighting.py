@@ -281,7 +281,8 @@ class FadingWeights(_OnePassWeights):
     @property
     def weights(self) -> FloatArray:  # type: ignore[override]
         """Weight of each member, ``(k,)``."""
-        return np.asarray(softmax(self.evidence))
+        shares = np.exp(self.evidence - self.evidence.max())
+        return np.asarray(shares / shares.sum())
 
     @property
     def arrays(self) -> Arrays:

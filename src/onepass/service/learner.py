@@ -133,11 +133,11 @@ class Learner:
 
     def _change(self, event: Event) -> dict[int, ProblemError]:
         """Let a change of a bandit happen, and count it."""
-        self.scores.note(event)
         try:
             self.champion.apply(event)
         except ValueError as error:
             return self._refused(self.champion, event, 1, error)
+        self.scores.note(event)
         return {}
 
     # Rows.

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from onepass._validation import as_count, one_of
 from onepass.tables.history import LearnedFile, LearnedRun, now
 from onepass.tables.inputs import ContentLog, Inputs
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
-from onepass.tables.readers.paths import expand
+from onepass.tables.readers.paths import FilePath, expand
 from onepass.tables.readers.source import Source
 from onepass.tables.reasons import Reason
 from onepass.tables.schema import SchemaOptions, infer_model
@@ -38,6 +39,11 @@ class FitOptions:
     in_order: bool = False
     """Whether the order is needed for what the model does not know of, such as alarms or a cluster."""
 
+    def __post_init__(self) -> None:
+        one_of(self.shuffle, ("auto", "on", "off"), "shuffle")
+        if self.passes != "auto":
+            as_count(self.passes, "passes")
+
     @property
     def turns(self) -> int:
         """Passes over the input."""
@@ -63,7 +69,7 @@ class FitOptions:
 
 
 def fit(
-    files: str | Sequence[str],
+    files: FilePath | Sequence[FilePath],
     target: str,
     *,
     passes: int | str = "auto",
@@ -89,12 +95,12 @@ def fit(
     >>> from pathlib import Path
     >>> file = Path(tempfile.mkdtemp()) / "trips.csv"
     >>> _ = file.write_text("km,price\n" + "".join(f"{km % 17},{3 + 2 * (km % 17)}\n" for km in range(100)))
-    >>> model = fit(str(file), target="price", model_kind="perceptron")
+    >>> model = fit(file, target="price", model_kind="perceptron")
     >>> model.n_rows, [round(mean) for mean in model.predict([{"km": 10.0}])["mean"].to_pylist()]
     (100, [23])
     """
     wanted = FitOptions(SchemaOptions.of(target, **options), passes, shuffle)
-    found, _ = distinct(expand([files] if isinstance(files, str) else list(files)))
+    found, _ = distinct(expand(files))
     inputs = Inputs(found, wanted.turns, replace(reading, notation=wanted.schema.notation))
     sources = inputs.sources()
     model, _, inputs = wanted.new_model(inputs, sources)

@@ -14,7 +14,7 @@ from onepass.tables.frames import arrow_table
 from onepass.tables.readers.batches import RowBatch, row_blocks
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
-from onepass.tables.readers.paths import expand
+from onepass.tables.readers.paths import FilePath, expand
 from onepass.tables.readers.prefetch import prefetch
 from onepass.tables.readers.registry import open_source
 from onepass.tables.readers.source import Source
@@ -81,7 +81,7 @@ def predict_sources(
 
 def predict(
     model: "TabularModel",
-    files: str | Sequence[str],
+    files: FilePath | Sequence[FilePath],
     *,
     level: float = 0.95,
     keep: Sequence[str] = (),
@@ -99,7 +99,7 @@ def predict(
     """
     from onepass.tables.schema import check_has  # which makes models, and they predict
 
-    sources = [open_source(file, reading) for file in expand([files] if isinstance(files, str) else list(files))]
+    sources = [open_source(file, reading) for file in expand(files)]
     for source in sources:
         check_has([*model.needed_columns(target=False), *keep], source)
     found = list(predict_sources(model, sources, level, keep))

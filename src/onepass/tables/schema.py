@@ -12,8 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from onepass._limits import MODEL_KINDS, TASKS
+from onepass._validation import as_count, as_flag, as_seed, one_of
 from onepass.beliefs.prior import takes_sparse_rows
-from onepass.tables.columns.encoding import Encoding
+from onepass.tables.columns.encoding import KINDS, Encoding
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.inference import BUCKETS, ONE_HOT, infer, notation_of
 from onepass.tables.columns.notation import AS_WRITTEN, Notation
@@ -67,12 +69,31 @@ class SchemaOptions:
             close = get_close_matches(unknown[0], known, 1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise TypeError(f"{unknown[0]!r} is not an option of a model{hint}")
+        _check_options(options)
         words = {"noise": "learn", "covariance": "auto"}
         given: dict[str, Any] = {one: None if words.get(one) == value else value for one, value in options.items()}
         settings, notation, own = (
             {name: value for name, value in given.items() if name in _names(kind)} for kind in (Settings, Notation, cls)
         )
         return cls(target, **own, notation=Notation(**notation), settings=Settings(**settings))
+
+
+def _check_options(given: dict[str, Any]) -> None:
+    """Raise an error that names the option whose value can't be right; names of columns are checked with the files."""
+    for name, words in (("task", TASKS), ("model_kind", MODEL_KINDS)):
+        if given.get(name) is not None:
+            one_of(given[name], words, name)
+    for column, kind in given.get("kinds", {}).items():
+        one_of(kind, KINDS, f"kinds[{column!r}]")
+    for name in ("one_hot", "buckets", "text_buckets", "sample"):
+        if given.get(name) is not None:
+            as_count(given[name], name)
+    for name in ("classes", "columns", "ignore", "hidden"):
+        if isinstance(given.get(name, ()), str | int):
+            raise TypeError(f"{name} must be a list or tuple, got {given[name]!r}; did you mean ({given[name]!r},)?")
+    if given.get("log_target") is not None:
+        as_flag(given["log_target"], "log_target")
+    as_seed(given.get("seed", 0))
 
 
 def _names(kind: type[Any]) -> set[str]:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onepass.service.errors import ProblemError
+from onepass.service.web import bodies
 from onepass.service.web.access import TokenRequest
 from onepass.service.web.arrow import read_batch, write_batch
 from onepass.service.web.bodies import ARROW, BYTES, JSON, LINES, from_text, json_decoder, lines_decoder, read_body
@@ -100,6 +101,14 @@ def test_what_is_wrong_is_told_in_words() -> None:
         problem = problem_of(partial(decode, content))
         assert problem is not None
         assert words in problem.detail
+
+
+def test_a_long_body_that_does_not_fit_is_refused_without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "find_mismatch", None)  # it takes microseconds per value, and others wait
+    body = json.dumps({"x": [1.0] * 50_000, "level": "a"}).encode()
+    with pytest.raises(ProblemError) as found:
+        json_decoder(PredictRequest)(body)
+    assert (found.value.status, found.value.code) == (422, "wrong_type")
 
 
 def test_deep_json_is_refused_where_anything_is_allowed() -> None:

@@ -32,6 +32,7 @@ LINES = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
 BYTES = "application/octet-stream"
 
+_SEARCHED = 2**16  # bytes of a body in which the value that does not fit is searched for: other requests wait
 _ROWS = {"x", "y"}  # a field of what may come many at once
 
 
@@ -178,6 +179,8 @@ def _refusal(error: Exception, body: bytes, kind: Any) -> ProblemError:
                 f"Arrow ({ARROW})"
             )
             return ProblemError(422, "bad request", words)
+        if len(body) > _SEARCHED:
+            return ProblemError(422, "bad request", f"the body does not fit: {error}", code="wrong_type")
         try:
             return _unfit(json.loads(body, parse_int=_whole_number), kind)
         except (ValueError, RecursionError) as worse:  # it does not fit, and further on it is not JSON either

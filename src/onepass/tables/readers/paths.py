@@ -8,8 +8,9 @@ from urllib.parse import unquote
 
 from onepass.tables.readers.errors import StreamError
 
-__all__ = ["STDIN", "expand", "is_url", "shown", "size_of"]
+__all__ = ["STDIN", "FilePath", "expand", "is_url", "shown", "size_of"]
 
+FilePath = str | os.PathLike[str]
 STDIN = "-"
 _LOCAL = "file://"
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
@@ -50,7 +51,7 @@ def size_of(file: str) -> int:
     return os.stat(file).st_size
 
 
-def expand(patterns: Iterable[str]) -> list[str]:
+def expand(patterns: FilePath | Iterable[FilePath]) -> list[str]:
     """Files that are named, or match a pattern, in this order; those of one pattern sorted.
 
     Examples
@@ -59,7 +60,8 @@ def expand(patterns: Iterable[str]) -> list[str]:
     ['-']
     """
     files: list[str] = []
-    for given in patterns:
+    for one in [patterns] if isinstance(patterns, (str, os.PathLike)) else patterns:
+        given = os.fspath(one)
         pattern = unquote(given[len(_LOCAL) :]) if given.lower().startswith(_LOCAL) else given
         if is_url(pattern):
             from onepass.tables.readers.remote import remote_matches

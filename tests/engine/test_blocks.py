@@ -59,5 +59,5 @@ def test_a_covariance_that_would_lose_its_digits_is_learned_by_its_root() -> Non
 
 
 def test_larger_covariances_have_larger_blocks() -> None:
-    assert block_size(10) == block_size(1023) == 64
-    assert block_size(1024) == 128
+    assert block_size(10) == block_size(767) == 64
+    assert block_size(768) == 128

@@ -36,9 +36,7 @@ def test_deviations_are_those_of_dense_algebra(covariance: Any, options: Any, ro
     means = [centring @ member.weights[0].ravel() for member in ensemble.members]
     covs = [centring @ dense(member) @ centring.T for member in ensemble.members]
     mean = sum(w * own for w, own in zip(ensemble.weights, means, strict=True))
-    # Priors that are unlikely by now don't count for variances.
-    likely = np.where(ensemble.weights >= 0.02, ensemble.weights, 0.0)
-    parts = zip(likely / likely.sum(), covs, means, strict=True)
+    parts = zip(ensemble.weights, covs, means, strict=True)
     cov = sum(w * (own + np.outer(m - mean, m - mean)) for w, own, m in parts)
     scale = rows[0][:100].std(axis=0)
     std = np.sqrt(np.diag(cov)).reshape(K, D + 1)[:, 1:] / scale

@@ -216,7 +216,7 @@ def _is_of(value: Any, kind: Any) -> bool:
     if isinstance(kind, inspect.FloatType):
         return isinstance(value, int | float) and math.isfinite(value)
     if isinstance(kind, inspect.DateTimeType):
-        return isinstance(value, str) and _is_datetime(value)
+        return isinstance(value, str) and _is_datetime(value, kind.tz)
     plain: dict[Any, Any] = {
         inspect.StrType: str,
         inspect.NoneType: type(None),
@@ -229,11 +229,13 @@ def _is_of(value: Any, kind: Any) -> bool:
     return isinstance(value, plain.get(type(kind), object))
 
 
-def _is_datetime(text: str) -> bool:
+def _is_datetime(text: str, tz: bool | None) -> bool:
+    """Whether a text is a date and time; ``tz`` says whether it must have a time zone, or have none."""
     try:
-        return len(text) > 10 and bool(datetime.fromisoformat(text))
+        has_zone = datetime.fromisoformat(text).tzinfo is not None
     except ValueError:
         return False
+    return len(text) > 10 and tz in (None, has_zone)
 
 
 def _no_field(name: str, kind: Any) -> str:

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -83,14 +84,46 @@ def test_rates_are_weighed_by_each_row_as_often_as_it_counts(make: Any) -> None:
         for i in range(len(y)):
             own[i] = alone.log_predictive(X[i], y[i])
             alone.learn(X[i], y[i], sample_weight=counts[i])
-    weights, entries = np.full(len(HYPOTHESES), 1.0 / len(HYPOTHESES)), np.array([1.0, 1.0, 1.0, 1.0, 0.1, 0.01])
-    evidence = 0.0
-    for i in range(len(y)):
-        evidence += logsumexp(counts[i] * logs[:, i], b=weights)
-        weights = weights * np.exp(counts[i] * (logs[:, i] - logs[:, i].max()))
-        weights = 0.998 * weights / weights.sum() + 0.002 * entries / entries.sum()
+    *_, weights = weights_before(counts * logs)
     np.testing.assert_allclose(list(model.drift_.values()), weights, rtol=1e-5)
-    assert model.log_evidence == pytest.approx(evidence, rel=1e-8)
+
+
+def weights_before(logs: FloatArray) -> Iterator[FloatArray]:
+    """Weights of the rates before each row, from its log densities ``(rates, n)``, and after the last."""
+    weights, entries = np.full(len(HYPOTHESES), 1.0 / len(HYPOTHESES)), np.array([1.0, 1.0, 1.0, 1.0, 0.1, 0.01])
+    for row in logs.T:
+        yield weights
+        weights = weights * np.exp(row - row.max())
+        weights = 0.998 * weights / weights.sum() + 0.002 * entries / entries.sum()
+    yield weights
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda **own: BayesianPerceptron(3, **own), id="labels"),
+        pytest.param(lambda **own: BayesianPerceptron(3, "linear", noise=0.01, **own), id="numbers"),
+        pytest.param(lambda **own: BayesianPerceptron(3, "linear", noise=0.01, outliers=0.05, **own), id="outliers"),
+        pytest.param(lambda **own: BayesianNetwork(3, (4,), calibrate=False, **own), id="network numbers"),
+        pytest.param(lambda **own: BayesianNetwork(3, (), 3, observation="categorical", **own), id="classes"),
+    ],
+)
+def test_the_evidence_of_a_weighted_row_is_that_of_its_copies_as_in_a_single_model(make: Any) -> None:
+    model, batch = Mixture.over_drift(make), Mixture.over_drift(make)
+    X, y = stream(model)
+    counts = np.random.default_rng(5).choice([0.5, 1.0, 3.0], len(y))
+    logs, copies = np.empty((2, len(HYPOTHESES), len(y)))
+    for own, gains, options in zip(logs, copies, HYPOTHESES.values(), strict=True):
+        alone = make(**options)
+        for i in range(len(y)):
+            own[i], before = alone.log_predictive(X[i], y[i]), alone.log_evidence
+            gains[i] = alone.learn(X[i], y[i], sample_weight=counts[i]).log_evidence - before
+    weights = np.array(list(weights_before(counts * logs)))[:-1].T
+    expected = float(logsumexp(copies, b=weights, axis=0).sum())
+    for i in range(len(y)):
+        model.learn(X[i], y[i], sample_weight=counts[i])
+    assert model.log_evidence == pytest.approx(expected, rel=1e-8)
+    assert batch.learn(X, y, sample_weight=counts).log_evidence == pytest.approx(expected, rel=1e-8)
 
 
 STEADY = [
@@ -112,14 +145,8 @@ def test_where_nothing_moves_weights_count_as_much_as_without_drift(make: Any, w
         model = make(drift=drift)
         if hasattr(model, "fit"):
             found.append(model.fit(X, y, sample_weight=np.full(300, weight)).log_evidence_)
-        elif drift == "auto":
+        else:
             found.append(model.learn(X, y, sample_weight=np.full(300, weight)).log_evidence)
-        else:  # a mixture over drift counts the density of a row's first copy, however many there are
-            densities = []
-            for x, target in zip(X, y, strict=True):
-                densities.append(float(model.log_predictive(x, target)))
-                model.learn(x, target, sample_weight=weight)
-            found.append(weight * sum(densities))
         assert sum(share for rate, share in model.drift_.items() if rate in (0.0, 1e-5, 1e-3)) > 0.9
     assert found[0] == pytest.approx(found[1], rel=0.25, abs=10.0)
 

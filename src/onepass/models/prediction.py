@@ -74,20 +74,27 @@ class RowScores(NamedTuple):
     """Squared errors divided by their predicted variances."""
     noise_shares: FloatArray | None = None
     """The share of each predicted variance that is noise."""
+    copies: FloatArray | None = None
+    """Log density of a row's copies beyond the first, given the first; None where each row counts once."""
     gains: FloatArray | None = None
-    """What each row adds to the log evidence, by its weight; None where that is its log density."""
+    """What each row adds to the log evidence; None where that is the log density of all its copies."""
+
+    @property
+    def weighted_log_densities(self) -> FloatArray:
+        """Log density of as many copies of each target as its row counts for."""
+        return self.log_densities if self.copies is None else self.log_densities + self.copies
 
     @property
     def row_gains(self) -> FloatArray:
         """What each row adds to the log evidence, ``(n,)``."""
-        return self.log_densities if self.gains is None else self.gains
+        return self.weighted_log_densities if self.gains is None else self.gains
 
     @classmethod
     def of(cls, record: FloatArray) -> Self:
         """The scores of rows from what a perceptron's kernels have recorded of them."""
         seen = RowRecord.of(record)
-        gains = None if np.array_equal(seen.log_density, seen.evidence) else seen.evidence
-        return cls(seen.log_density, seen.distrust, jump_probability(seen.suspicion), gains=gains)
+        copies = seen.evidence - seen.log_density
+        return cls(seen.log_density, seen.distrust, jump_probability(seen.suspicion), copies=copies)
 
 
 class Parts(NamedTuple):

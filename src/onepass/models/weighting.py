@@ -214,14 +214,18 @@ class SwitchingWeights(_OnePassWeights):
     ) -> tuple[RowWeights, Self]:
         """Weigh by the density of each row before it was learned, as often as the row counts.
 
-        Copies of a row have the density of the first: weights that move fast follow it, and would predict the others
-        as if there were no noise.
+        The evidence is that of all copies of a row, but the hypotheses are compared by the first: fast rates follow it,
+        and predict the others as if there were no noise.
         """
         densities = np.array([own.log_densities for own in scores])
         switching = self.switching.copy()
         before, gains = switching.learn(densities if counts is None else counts * densities)
-        rows = RowWeights(before.T, after=switching.posterior.T, gains=gains)
-        return rows, type(self)(switching)
+        after = switching.posterior.T
+        if counts is not None:
+            copies = np.array([own.weighted_log_densities for own in scores])
+            gains = mixed_scores(before.T, copies, np.zeros_like(copies)).log_densities
+            switching = Switching(switching.weights, _ENTRIES, self.switching.log_evidence + float(gains.sum()))
+        return RowWeights(before.T, after=after, gains=gains), type(self)(switching)
 
     def mixed_changes(self, rows: RowWeights, scores: Sequence[RowScores], after: FloatArray) -> FloatArray:
         """A change is a fast rate, or an alarm of any hypothesis: slow ones raise it without any weight left."""

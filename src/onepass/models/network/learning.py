@@ -172,7 +172,8 @@ class Pass:
     def scores(self) -> RowScores:
         """How well the rows were predicted, as a mixture sees it, by the calibration of each moment."""
         outliers = self.trust[0]
-        seen = RowScores(self.densities, outliers, jump_probability(self.trust[1]), gains=self.gains)
+        copies = self.gains - self.densities
+        seen = RowScores(self.densities, outliers, jump_probability(self.trust[1]), copies=copies, gains=self.gains)
         if self.record is None:
             return seen
         mean, var, noise, scale, _, _, usual_var = OutputRecord.of(self.record)

@@ -3,6 +3,7 @@
 Every Python source in that package that imports ``cython`` becomes an extension module. Modules with loops over rows
 and weights are built a second time, for processors with AVX2, into ``x86_64_v3/``: the package looks there first where
 the processor has it, so that one wheel runs on every x86-64 and newer ones get a third more speed from 60 features on.
+Their types for Python are written with every build: see ``scripts/write_stubs.py``.
 """
 
 import os
@@ -19,6 +20,7 @@ from setuptools.command.build_ext import build_ext
 
 sys.path.insert(0, str(Path(__file__).parent))
 from build_backend import has_compiler
+from scripts.write_stubs import write_stubs
 
 # Nobody reads errno or floating-point traps. Not -ffast-math: NaN and infinity keep their meaning, since rows that
 # overflow are found by them.
@@ -125,4 +127,5 @@ def _for_newer(extension: Any, libraries: list[str]) -> Any:
     return Extension(f"onepass.engine.{NEWER}.{_name(extension)}", [copy.as_posix()], libraries=libraries)
 
 
+write_stubs()
 setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExtensions})

@@ -222,7 +222,7 @@ class LayeredGaussian(NetworkBelief):
     @property
     def widest(self) -> int:
         """Of all roots."""
-        return max(max(form.width, form.cols) for form in self._shape.table)
+        return int(max(max(form.width, form.cols) for form in self._shape.table))
 
     def parts(self) -> tuple[FullGaussian | KroneckerGaussian, ...]:
         """One per layer."""
@@ -302,7 +302,7 @@ class LayeredGaussian(NetworkBelief):
     def numbers_per_row(self) -> int:
         """Those of the widest layer, or of what all its positions see."""
         return max(
-            max(form.n_in, own.units, own.patches.size, form.rows * form.cols * (not form.is_kronecker))
+            int(max(form.n_in, own.units, own.patches.size, form.rows * form.cols * (not form.is_kronecker)))
             for form, own in zip(self._shape.table, self.layout.wirings, strict=True)
         )
 

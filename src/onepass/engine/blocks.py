@@ -31,7 +31,7 @@ DIGITS_LOST, ALARMED, NOT_FINITE = LOST, STOPPED, WRONG
 CANCELLED = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-3}
 
 
-def block_size(size):
+def block_size(size) -> int:
     """How many rows make a block: the products want more of them the larger the covariance, the recursion fewer."""
     return 64 if size < 768 else 128
 
@@ -186,7 +186,7 @@ class _Block:
         return learned
 
 
-def learn_block(rows: Rows, inputs, rule: RowRule, state: LearningState, wander: Wander, mean, cov):
+def learn_block(rows: Rows, inputs, rule: RowRule, state: LearningState, wander: Wander, mean, cov) -> int:
     """Learn one block of rows, with ``inputs`` that have the bias, into the lower triangle of ``cov``, in place.
 
     Before each row the weights move as ``wander`` says; ``cov`` is in Fortran order.

@@ -1014,7 +1014,9 @@ class CategoricalOutputs(VectorLikelihood):
             centre[k] = at
             var[k] = odds_var
 
-    def log_probabilities(self, mean: cython.const[cython.double][::1], cov: cython.const[cython.double][:, ::1]):
+    def log_probabilities(
+        self, mean: cython.const[cython.double][::1], cov: cython.const[cython.double][:, ::1]
+    ) -> "FloatArray":
         """Log probabilities of the classes, ``(K,)``."""
         out = VectorMatch(self.n_outputs)
         self.class_probabilities(cython.address(mean[0]), cython.address(cov[0, 0]), out)

@@ -22,11 +22,11 @@ from cython.cimports.onepass.engine.step import LearningState, score_row
 class Projection(NamedTuple):
     """What rows are predicted from, ``(n,)`` each."""
 
-    mean: object  # of x'w
-    var: object
-    noise: object
-    noise_weight: object  # how many rows the noise rests on
-    distrust: object  # probability that the target is not to be trusted; 0 without targets
+    mean: "FloatArray"  # of x'w
+    var: "FloatArray"
+    noise: "FloatArray"
+    noise_weight: "FloatArray"  # how many rows the noise rests on
+    distrust: "FloatArray"  # probability that the target is not to be trusted; 0 without targets
 
 
 def learn_fleet(X, y, weights, slots, order, rule, noise_window, clock, records, out):
@@ -196,12 +196,12 @@ def _record_ahead(record, rows, p, reweighs, rule, state, later, space):
     return later
 
 
-def project_fleet(X, slots, ahead, rule, records, prior):
+def project_fleet(X, slots, ahead, rule, records, prior) -> "Projection":
     """Return a `Projection` of every row so many ``ahead``; slot -1 is the prior's record."""
     return Projection(*_project(X, np.empty(0), slots, ahead, rule, records, prior))
 
 
-def distrust_fleet(X, y, slots, ahead, rule, records, prior):
+def distrust_fleet(X, y, slots, ahead, rule, records, prior) -> "FloatArray":
     """Probability that each target is not to be trusted, ``(n,)``; see `project_fleet`."""
     return Projection(*_project(X, y, slots, ahead, rule, records, prior)).distrust
 
@@ -265,7 +265,7 @@ def _home(key, mask):
     return cython.cast(cython.Py_ssize_t, (mixed ^ (mixed >> 32)) & cython.cast(cython.ulonglong, mask))
 
 
-def find_keys(keys, table, slot_keys):
+def find_keys(keys, table, slot_keys) -> "NDArray[Any]":
     """Slot of each key, -1 for those that are not there."""
     mask: cython.Py_ssize_t = table.shape[0] - 1
     at: cython.Py_ssize_t
@@ -281,7 +281,7 @@ def find_keys(keys, table, slot_keys):
     return result
 
 
-def put_keys(slots, table, slot_keys):
+def put_keys(slots, table, slot_keys) -> None:
     """Add the keys of these slots, none of which is in the table yet."""
     mask: cython.Py_ssize_t = table.shape[0] - 1
     at: cython.Py_ssize_t
@@ -294,7 +294,7 @@ def put_keys(slots, table, slot_keys):
             table[at] = slots[i] + 1
 
 
-def remove_keys(slots, table, slot_keys):
+def remove_keys(slots, table, slot_keys) -> None:
     """Remove the keys of these slots; entries that were displaced by them move back."""
     mask: cython.Py_ssize_t = table.shape[0] - 1
     at: cython.Py_ssize_t

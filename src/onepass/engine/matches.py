@@ -86,7 +86,7 @@ class CompiledLikelihood:
             usual, var, self.log_uninformative(y), trust.outlier_share(), wrong_given_uninformative
         )
 
-    def match_rows(self, mean, var, y, noise):
+    def match_rows(self, mean, var, y, noise) -> "FloatArray":
         """Match every row: log Z, score, information and variance ratio, ``(4, n)``."""
         result = np.empty((4, mean.shape[0]))
         out: cython.double[:, ::1] = result
@@ -101,7 +101,7 @@ class CompiledLikelihood:
         self.raise_pending()
         return result
 
-    def raise_pending(self):
+    def raise_pending(self) -> None:
         """Raise the exception of a function in Python that was stored because compiled loops can't raise."""
         self.activation.raise_pending()
 

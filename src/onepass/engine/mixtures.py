@@ -9,7 +9,7 @@ _EXACT = cython.declare(cython.double, 1e-15)  # relative error of a probability
 _LEAST_STD = cython.declare(cython.double, 1e-300)
 
 
-def weights_above(least: cython.double, weights: cython.const[cython.double][:, ::1]):
+def weights_above(least: cython.double, weights: cython.const[cython.double][:, ::1]) -> "FloatArray":
     """Weights ``(k, n)`` of which those below ``least`` are zero, unless all are; if any is, the others sum to 1."""
     kept = np.array(weights)
     view: cython.double[:, ::1] = kept
@@ -38,7 +38,7 @@ def mixed_moments(
     weights: cython.const[cython.double][:, ::1],
     means: cython.const[cython.double][:, ::1],
     variances: cython.const[cython.double][:, ::1],
-):
+) -> "FloatArray":
     """Mean and variance ``(2, n)`` of mixtures of ``k`` parts, ``(k, n)``; what the parts disagree about counts.
 
     The weights are ``(k, n)``, or ``(k, 1)`` for all rows. Sums go one after the other, so that a row's result
@@ -69,7 +69,7 @@ def mixture_quantiles(
     stds: cython.const[cython.double][:, ::1],
     level: cython.double,
     z: cython.double,
-):
+) -> "FloatArray":
     """Quantiles ``(n,)`` of mixtures of ``k`` Gaussians with means and standard deviations ``(k, n)``.
 
     ``level`` is at most 0.5, where a probability has all its digits, and ``z`` the standard normal's own quantile.

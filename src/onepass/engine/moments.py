@@ -73,7 +73,7 @@ class CompiledActivation:
         """Mean, variance and expected slope; each activation overrides this."""
         return NAN, NAN, NAN
 
-    def moments(self, mean, var):
+    def moments(self, mean, var) -> "FloatArray":
         """Mean, variance and expected slope of every entry, ``(3, n)``."""
         result = np.empty((3, mean.shape[0]))
         out: cython.double[:, ::1] = result
@@ -84,7 +84,7 @@ class CompiledActivation:
         self.raise_pending()
         return result
 
-    def raise_pending(self):
+    def raise_pending(self) -> None:
         """Raise the exception of a function in Python that was stored because compiled loops can't raise."""
 
 

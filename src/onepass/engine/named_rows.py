@@ -8,7 +8,7 @@ import numpy as np
 from cython.cimports.libc.math import fabs, isfinite, isnan
 
 
-def named_row(x, columns, n_columns, largest, absent):
+def named_row(x, columns, n_columns, largest, absent) -> tuple["FloatArray", int, float] | None:
     """The numbers of ``x`` in their columns ``(n_columns,)``, and what has no column.
 
     Of the latter the number of names, and the sum of their squares, where no number counts as more than ``largest``.

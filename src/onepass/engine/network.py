@@ -32,7 +32,7 @@ class Workspace:
         self.values = self.cov + n * n
 
 
-def learn_blocks(work, shape, rule, noise, sites, mean, cov):
+def learn_blocks(work, shape, rule, noise, sites: "Sites | None", mean, cov):
     """Learn a pass, in place; return the number of rows learned.
 
     They are all, those up to one that raised an alarm, see `outliers`, or those before one that is not finite.
@@ -53,7 +53,7 @@ def learn_blocks(work, shape, rule, noise, sites, mean, cov):
     return learned
 
 
-def look_blocks(row, shape, rule, mean, cov):
+def look_blocks(row, shape, rule, mean, cov) -> tuple["FloatArray", "FloatArray"]:
     """Means ``(K,)`` and covariance ``(K, K)`` of the outputs of a row ``(d,)``."""
     space = Workspace(shape)
     signals = Signals(shape)

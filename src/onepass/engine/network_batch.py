@@ -18,7 +18,7 @@ _BLAS = {np.dtype(np.float64): (dsymm, dsyrk, dgemm), np.dtype(np.float32): (ssy
 
 def learn_batches(
     work: TrainingPass, batch: cython.Py_ssize_t, shape: BlockShape, rule: NetworkRule, noise: NoiseState, mean, cov
-):
+) -> int:
     """Learn a pass, ``batch`` rows per step, in place; return the number of rows learned.
 
     They are all rows, or fewer where one is not finite; the batch of that row leaves no trace in the belief.

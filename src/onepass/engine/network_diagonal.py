@@ -37,7 +37,7 @@ def learn_diagonal(work, shape, rule, noise, mean, variance):
     return learned
 
 
-def look_diagonal(row, shape, rule, mean, variance):
+def look_diagonal(row, shape, rule, mean, variance) -> tuple["FloatArray", "FloatArray"]:
     """Means ``(K,)`` and covariance ``(K, K)`` of the outputs of a row ``(d,)``."""
     space = DiagonalWorkspace(shape)
     signals = Signals(shape)

@@ -29,6 +29,7 @@ step is planned, layer by layer, and only if the numbers of all layers stay fini
 """
 
 from threading import Lock
+from typing import NamedTuple
 
 import cython
 import numpy as np
@@ -60,35 +61,29 @@ _LARGEST_SINGLE = cython.declare(cython.double, 1e37)
 _LARGEST_DOUBLE = cython.declare(cython.double, 1e307)
 
 
-class LayerForm:
-    """What a layer looks like: its weights, and how its inputs and outputs are wired.
+class LayerForm(NamedTuple):
+    """What a layer looks like: its weights, and how its inputs and outputs are wired."""
 
-    Parameters
-    ----------
-    is_kronecker : whether its covariance is ``B ⊗ A``, or else full
-    n_in : numbers that enter it
-    rows, cols : of its matrix of weights, the bias first
-    patches : for every position the inputs that its weights see, ``(positions, cols - 1)``
-    pools : for every pre-activation the output that it is averaged into, or -1
-    pool_size : how many make one average
-    """
-
-    def __init__(self, is_kronecker, n_in, rows, cols, patches, pools, pool_size):
-        self.is_kronecker, self.n_in, self.rows, self.cols = is_kronecker, n_in, rows, cols
-        self.patches, self.pools, self.pool_size = patches, pools, pool_size
+    is_kronecker: bool  # whether its covariance is ``B ⊗ A``, or else full
+    n_in: int  # numbers that enter it
+    rows: int  # of its matrix of weights
+    cols: int  # the bias first
+    patches: object  # for every position the inputs that its weights see, (positions, cols - 1)
+    pools: object  # for every pre-activation the output that it is averaged into, or -1
+    pool_size: int  # how many make one average
 
     @property
-    def n_out(self):
+    def n_out(self) -> int:
         """Numbers that leave it."""
         return int(self.pools.max()) + 1
 
     @property
-    def width(self):
+    def width(self) -> int:
         """Rows of the root over its outputs, or over all its weights."""
         return self.rows if self.is_kronecker else self.rows * self.cols
 
     @property
-    def n_numbers(self):
+    def n_numbers(self) -> int:
         """Of its covariance's roots, and of the prior's variances of a Kronecker layer: idle inputs, and outputs."""
         if not self.is_kronecker:
             return self.width**2
@@ -229,7 +224,7 @@ class _FirstArrays(_Arrays):
         _subtract_product(self.weights, -self.moves[:count], self.gains[:count])
 
 
-def release(inputs, input_root, output_root, idle, prior_outputs):
+def release(inputs, input_root, output_root, idle, prior_outputs) -> None:
     """Give idle inputs the largest variances in ``A`` for which ``B ⊗ A`` is nowhere above ``B0 ⊗ diag(idle)``."""
     unknown = prior_outputs > 0.0
     if inputs.size == 0 or not unknown.any():
@@ -304,7 +299,7 @@ class OpenBlock(_Block):
         self.n_learned, self.is_begun, self.is_seen = 0, False, False
         self.row, self.lock = np.zeros(shape.table[0].n_in), Lock()
 
-    def look(self, row, rule):
+    def look(self, row, rule) -> tuple["FloatArray", "FloatArray"]:
         """Means ``(K,)`` and covariance ``(K, K)`` of the outputs of a row ``(d,)``; nothing of the belief changes."""
         n = self.shape.n_outputs
         with self.lock:
@@ -325,7 +320,7 @@ class OpenBlock(_Block):
         self.row[:] = row
         self.is_seen = True
 
-    def learn(self, work: TrainingPass, rule, noise):
+    def learn(self, work: TrainingPass, rule, noise) -> int:
         """Learn a pass of one row; return 1, or 0 if it is not finite: then nothing of the belief has changed."""
         i = work.order[0]
         row = np.asarray(work.rows[i])
@@ -345,7 +340,7 @@ class OpenBlock(_Block):
                 self.first.end_release(new, learned)
         return learned
 
-    def close(self):
+    def close(self) -> None:
         """Update the belief with all that its rows said."""
         with self.lock:
             self._finish()
@@ -355,7 +350,7 @@ class OpenBlock(_Block):
         self.n_learned, self.is_begun, self.is_seen = 0, False, False
 
 
-def learn_layers(work: TrainingPass, shape: LayerShape, rule: NetworkRule, noise: NoiseState, mean, values):
+def learn_layers(work: TrainingPass, shape: LayerShape, rule: NetworkRule, noise: NoiseState, mean, values) -> int:
     """Learn a pass, in place; return the number of rows learned.
 
     They are all, those up to one that raised an alarm, see `outliers`, or those before one that is not finite.

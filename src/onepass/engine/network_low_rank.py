@@ -76,7 +76,7 @@ def learn_low_rank(work, first, shape, rule, noise, mean, variance, precision_ro
     return learned
 
 
-def look_low_rank(row, shape, rule, mean, variance, cov_root, used, rounding):
+def look_low_rank(row, shape, rule, mean, variance, cov_root, used, rounding) -> tuple["FloatArray", "FloatArray"]:
     """Means ``(K,)`` and covariance ``(K, K)`` of the outputs of a row ``(d,)``."""
     space = LowRankWorkspace(shape, cov_root.shape[1], rounding)
     signals = Signals(shape)

@@ -40,7 +40,7 @@ class Rows:
     def __len__(self):
         return self.targets.shape[0]
 
-    def part(self, start, stop):
+    def part(self, start, stop) -> "Rows":
         """Some of the rows."""
         if start == 0 and stop >= len(self):
             return self
@@ -683,7 +683,7 @@ def rescale_root(prior, trust, mean, root, packed, space):
 
 def rescaled(
     prior: cython.const[cython.double][::1], trust: Trust, mean: cython.double[::1], root: cython.double[:, ::1]
-):
+) -> None:
     """See `rescale_root`, for callers in Python; in place."""
     space: cython.double[::1] = np.empty(3 * mean.shape[0])
     rescale_root(
@@ -888,7 +888,7 @@ class RowLearner(OneRow):
             total += coord * coord
         return total
 
-    def predict(self, x):
+    def predict(self, x) -> tuple[float, float, float, float, float] | None:
         """Mean, variance and slope of the output, mean and variance of the pre-activation, for a row ``(d,)``; or None.
 
         The row is the next one, before which weights may drift. Where the past fades before it, that goes the long way.
@@ -944,7 +944,7 @@ class DenseRowLearner(RowLearner):
 
 def rows_root(
     rows: Rows, rule: RowRule, state: LearningState, mean: Real[::1], root: Real[:, ::1], forgets: cython.bint
-):
+) -> int:
     """Learn rows into ``C = R'R``, ``R`` lower triangular, and forget between them unless the caller does."""
     n: cython.Py_ssize_t = rows.targets.shape[0]
     p: cython.Py_ssize_t = mean.shape[0]
@@ -1092,7 +1092,7 @@ def rows_dense(
     cancelled: cython.double,
     mean: Real[::1],
     cov: Real[::1, :],
-):
+) -> tuple[int, bool]:
     """Learn rows into the lower triangle of ``C`` itself, in Fortran order.
 
     Returns the rows learned, and whether it stopped there because ``C`` would lose its digits.
@@ -1131,7 +1131,7 @@ def rows_dense(
 
 def rows_diagonal(
     rows: Rows, rule: RowRule, state: LearningState, wander: Wander, mean: Real[::1], variance: Real[::1]
-):
+) -> int:
     """Learn rows into independent weights."""
     n: cython.Py_ssize_t = rows.targets.shape[0]
     p: cython.Py_ssize_t = mean.shape[0]
@@ -1216,7 +1216,7 @@ def rows_sparse(
     wander: Wander,
     mean: Real[::1],
     variance: Real[::1],
-):
+) -> int:
     """Learn sparse rows into independent weights, touching only what is not zero.
 
     Drift and process noise of the untouched weights are made up when they are next touched, or at the end.

@@ -45,7 +45,7 @@ class OutputWorkspace:
         self.mean = self.cov + n * n
 
 
-def learn_separate(work: TrainingPass, shape: BlockShape, rule: NetworkRule, noise: NoiseState, mean, cov):
+def learn_separate(work: TrainingPass, shape: BlockShape, rule: NetworkRule, noise: NoiseState, mean, cov) -> int:
     """Learn a pass in place; returns the number of rows learned, fewer if one is not finite or raised an alarm."""
     if shape.width[0] + 1 < _WIDE or rule.drift > _MOST_DRIFT:
         return learn_row_by_row(work, shape, rule, noise, mean, cov)

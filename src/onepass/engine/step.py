@@ -92,16 +92,16 @@ _fill_nodes()
 class RowRecord(NamedTuple):
     """What the kernels record of rows, ``(n,)`` each; all but the odds of a jump are from before the row's update."""
 
-    mean: object  # of the pre-activation
-    var: object
-    noise: object
-    log_density: object
-    distrust: object
-    suspicion: object  # log odds of a jump
-    evidence: object  # log density of as many copies of the row as it counts for
+    mean: "FloatArray"  # of the pre-activation
+    var: "FloatArray"
+    noise: "FloatArray"
+    log_density: "FloatArray"
+    distrust: "FloatArray"
+    suspicion: "FloatArray"  # log odds of a jump
+    evidence: "FloatArray"  # log density of as many copies of the row as it counts for
 
     @staticmethod
-    def of(records):
+    def of(records) -> "RowRecord":
         """A copy of the columns of an array ``(n, RECORD_SIZE)``."""
         return RowRecord(*records.T.copy())
 
@@ -151,11 +151,11 @@ class LearningState:
         self.start_weight = self.last_noise_weight = self.noise_weight
 
     @property
-    def learns_noise(self):
+    def learns_noise(self) -> bool:
         """Whether the noise is learned."""
         return self.noise_weight > 0.0
 
-    def copy(self):
+    def copy(self) -> "LearningState":
         """Make an independent copy."""
         made = LearningState(trust=self.trust.copy())
         made.assign(self)
@@ -181,7 +181,7 @@ class LearningState:
         if not self.trust.active:
             self.largest = self.trust.largest_square(self.largest, self.square, self.total_var)
 
-    def weigh(self, weights):
+    def weigh(self, weights) -> None:
         """Take weights ``(n,)`` of the next rows, in their order; None for rows that count once."""
         self.row_weights, self.n_weighted = weights, 0
 
@@ -189,12 +189,12 @@ class LearningState:
         """Weight of the row that comes now."""
         return 1.0 if self.row_weights is None else self.row_weights[self.n_weighted]
 
-    def to_array(self):
+    def to_array(self) -> "FloatArray":
         """All numbers as they stand in files; those of the trust after them where not all is trusted."""
         return np.concatenate([[getattr(self, name) for name in STATE_FIELDS], self.trust.to_array()])
 
     @staticmethod
-    def from_array(numbers):
+    def from_array(numbers) -> "LearningState":
         """Take what `to_array` gave."""
         made = LearningState(trust=Trust(numbers[STATE_SIZE:]))
         for name, number in zip(STATE_FIELDS, numbers, strict=False):
@@ -299,7 +299,7 @@ class LearningState:
         square: cython.double,
         log_det: cython.double,
         n_directions: cython.double,
-    ):
+    ) -> float:
         """See `new_reference` and `noise.AllRows`, for callers in Python."""
         n: cython.Py_ssize_t = diagonal.shape[0]
         all_rows: AllRows = AllRows(
@@ -530,7 +530,7 @@ def learn_noise(state, response):
     state.count_row()
 
 
-def learn_noise_from(state, numbers: cython.const[cython.double][:, ::1]):
+def learn_noise_from(state, numbers: cython.const[cython.double][:, ::1]) -> None:
     """See `learn_noise`, for callers in Python: diagonal, what is below it, and pull of the response, ``(3, n)``."""
     response: Response
     _read_response(numbers, cython.address(response))
@@ -805,7 +805,7 @@ def _towards(old, new):
 
 def learn_with_site(
     likelihood, state, mean: cython.double, var: cython.double, input_var: cython.double, y: cython.double, site
-):
+) -> tuple[float, float, float]:
     """See `learn_row`, for callers in Python; ``site`` is an array ``(SITE_SIZE,)``."""
     view: cython.double[::1] = site
     own = cython.cast(cython.pointer(Site), cython.address(view[0]))
@@ -841,7 +841,7 @@ def score_row(likelihood, state, mean, own_var, input_var, response, y):
     return doubt.match.log_z, 1.0 - doubt.shares[0]
 
 
-def score_rows(likelihood, state, mean, var, input_var, responses, y):
+def score_rows(likelihood, state, mean, var, input_var, responses, y) -> "FloatArray":
     """See `score_row`; for all rows, ``(2, n)``. ``responses`` are those of `learn_noise_from`, ``(n, 3, steps)``."""
     result = np.empty((2, mean.shape[0]))
     out: cython.double[:, ::1] = result

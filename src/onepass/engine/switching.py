@@ -56,11 +56,11 @@ class Switching:
         self.posterior = np.empty((0, len(self.values)))
 
     @property
-    def weights(self):
+    def weights(self) -> "FloatArray":
         """The weights with which the next row is predicted, ``(K,)``."""
         return np.array(self.values)
 
-    def copy(self):
+    def copy(self) -> "Switching":
         """Make an independent copy."""
         twin = Switching(self.values, self.entries, self.log_evidence)
         twin.posterior = self.posterior
@@ -69,7 +69,7 @@ class Switching:
     def __reduce__(self):
         return Switching, (np.asarray(self.values), np.asarray(self.entries), self.log_evidence)
 
-    def learn(self, log_densities):
+    def learn(self, log_densities) -> tuple["FloatArray", "FloatArray"]:
         """Weigh by the log densities ``(K, n)`` that each predicted for rows, one row after the other.
 
         Returned are the weights before each row, ``(n, K)``, and its log density under the mixture, ``(n,)``.

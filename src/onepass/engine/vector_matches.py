@@ -109,7 +109,7 @@ class NoiseState:
         self.largest_of = cython.address(view[0])
 
     @staticmethod
-    def start(n_outputs, noise, calibrate, outliers=0.0):
+    def start(n_outputs, noise, calibrate, outliers=0.0) -> "NoiseState":
         """Before the first row; a ``noise`` of None is learned, and a share of rows are ``outliers``."""
         learned = noise is None
         return NoiseState(
@@ -122,7 +122,7 @@ class NoiseState:
             Trust.start(outliers),
         )
 
-    def begin_anew(self):
+    def begin_anew(self) -> None:
         """After a jump of the truth, forget how well the noise is known.
 
         If nothing else is kept either, the noise may be as large as the errors of the last rows that were far off.
@@ -134,12 +134,12 @@ class NoiseState:
         self.trust.reset_after_jump()
         np.minimum(self.noise_weight, OUTPUT_NOISE_START_WEIGHT, out=self.noise_weight)
 
-    def restart_calibration(self):
+    def restart_calibration(self) -> None:
         """Begin the predictive scale anew, if it is learned."""
         if self.scale_weight[0] > 0.0:
             self.scale[:], self.scale_weight[:] = 1.0, SCALE_START_WEIGHT
 
-    def widened(self):
+    def widened(self) -> "NoiseState":
         """A copy to predict from, whose scales are wider while they rest on few rows."""
         wider = self.copy()
         wider.scale[:] *= widening(self.scale_weight)
@@ -164,21 +164,21 @@ class NoiseState:
         """Whether predictive scales are learned; else they are 1."""
         return self.scale_weight_of[0] > 0.0
 
-    def with_noise_times(self, factor):
+    def with_noise_times(self, factor) -> "NoiseState":
         """A copy whose noise is multiplied by a factor."""
         changed = self.copy()
         changed.noise[:] *= factor
         return changed
 
-    def copy(self):
+    def copy(self) -> "Self":
         """Make an independent copy."""
         return NoiseState(*self.to_array(), self.trust.copy())
 
-    def to_array(self):
+    def to_array(self) -> "FloatArray":
         """All numbers, ``(6, K)``, as they stand in files."""
         return np.stack([self.noise, self.noise_weight, self.scale, self.scale_weight, self.usual_var, self.largest])
 
-    def assign(self, array):
+    def assign(self, array) -> None:
         """Take over the numbers that `to_array` gave."""
         self.noise[:], self.noise_weight[:], self.scale[:], self.scale_weight[:] = array[:4]
         self.usual_var[:], self.largest[:] = array[4:]
@@ -187,7 +187,7 @@ class NoiseState:
         return NoiseState, (*self.to_array(), self.trust)
 
 
-def widening(scale_weight):
+def widening(scale_weight) -> "FloatArray":
     """How much wider than its estimate a predictive scale is that rests on few rows; 1 where it is fixed.
 
     Each row moves the scale by ``gain / weight``, so it is a mean of about ``ν = weight / gain`` squared errors, and a
@@ -291,10 +291,10 @@ class OutputMatch(NamedTuple):
     """
 
     log_density: float
-    score: object  # (K,)
-    information: object  # (K, K)
-    precision: object  # (K, K)
-    shift: object  # (K,)
+    score: "FloatArray"  # (K,)
+    information: "FloatArray"  # (K, K)
+    precision: "FloatArray"  # (K, K)
+    shift: "FloatArray"  # (K,)
 
 
 class OutputRecord(NamedTuple):
@@ -304,16 +304,16 @@ class OutputRecord(NamedTuple):
     target, how many rows the scale rests on, and the variance usual in them.
     """
 
-    mean: object
-    var: object
-    noise: object
-    scale: object
-    unknown_noise: object
-    scale_weight: object
-    usual_var: object
+    mean: "FloatArray"
+    var: "FloatArray"
+    noise: "FloatArray"
+    scale: "FloatArray"
+    unknown_noise: "FloatArray"
+    scale_weight: "FloatArray"
+    usual_var: "FloatArray"
 
     @staticmethod
-    def of(records):
+    def of(records) -> "OutputRecord":
         """The parts of the array, ``(n, 7, K)``, that kernels fill; to be changed in place."""
         return OutputRecord(*records.swapaxes(0, 1))
 
@@ -527,7 +527,7 @@ class VectorLikelihood:
             record[6 * n + k] = state.usual_var_of[k]
         self.marginals(mean, cov, record, record + n, out)
 
-    def moment_match(self, mean, cov, target, state: NoiseState):
+    def moment_match(self, mean, cov, target, state: NoiseState) -> "OutputMatch":
         """The `OutputMatch` of one target."""
         out = VectorMatch(self.size)
         means: cython.double[::1] = np.array(mean, dtype=np.float64)
@@ -551,7 +551,7 @@ class VectorLikelihood:
         var: cython.const[cython.double][::1],
         target: cython.const[cython.double][::1],
         state: NoiseState,
-    ):
+    ) -> tuple[float, "FloatArray", "FloatArray"]:
         """Log density, score and own information, ``(size,)`` each, of one target of independent outputs."""
         out = VectorMatch(self.size)
         cov: cython.double[:, ::1] = np.diag(var)
@@ -582,7 +582,7 @@ class VectorLikelihood:
             into[5 * n + i] = state.largest_of[i]
         state.trust.write(into + 6 * n)
 
-    def memory_of(self, n_rows, state: NoiseState):
+    def memory_of(self, n_rows, state: NoiseState) -> "FloatArray":
         """Memory for what `keep` fills of so many rows."""
         numbers = state.to_array().size + state.trust.to_array().size
         return np.empty((n_rows, self.size * (self.size + 1) + numbers))
@@ -592,7 +592,7 @@ class VectorLikelihood:
         means: cython.const[cython.double][:, ::1],
         covs: cython.const[cython.double][:, :, ::1],
         state: NoiseState,
-    ):
+    ) -> "FloatArray":
         """What `keep` fills of rows that a state predicts."""
         result = self.memory_of(means.shape[0], state)
         rows: cython.double[:, ::1] = result
@@ -639,7 +639,7 @@ class VectorLikelihood:
         kept,
         targets: cython.const[cython.double][:, ::1],
         noise_scale: cython.const[cython.double][:, ::1],
-    ):
+    ) -> "FloatArray":
         """Log density of each row's target, and how far it is distrusted, ``(2, n)``, from what `keep` filled.
 
         With the noise of a mixture, see `score_kept`, ``(n, K)``; without rows for a network alone.
@@ -670,7 +670,7 @@ class VectorLikelihood:
         means: cython.const[cython.double][:, ::1],
         covs: cython.const[cython.double][:, :, ::1],
         state: NoiseState,
-    ):
+    ) -> "FloatArray":
         """What each row is predicted from, ``(n, 7, K)``: see `OutputRecord`."""
         result = np.empty((means.shape[0], OUTPUT_RECORD_SIZE, self.n_outputs))
         rows: cython.double[:, :, ::1] = result
@@ -695,7 +695,7 @@ class VectorLikelihood:
         state: NoiseState,
         gain: cython.double,
         bound: cython.double,
-    ):
+    ) -> None:
         """Let a row's error, with the variance it was predicted with, move the noise and the predictive scale.
 
         A ``gain`` above 1 lets early rows fade, whose errors came of the network's own ignorance; ``bound`` is the most
@@ -709,7 +709,7 @@ class VectorLikelihood:
         """Whether finite numbers, or NaN, can be the target of a row that comes alone."""
         return False
 
-    def raise_pending(self):
+    def raise_pending(self) -> None:
         """Raise the exception of a function in Python that was stored because compiled loops can't raise."""
 
     def __reduce__(self):
@@ -1426,7 +1426,7 @@ def site_removal(
     precision: cython.const[cython.double][:, ::1],
     h: cython.const[cython.double][::1],
     values: cython.const[cython.double][::1],
-):
+) -> tuple["FloatArray", "FloatArray"] | None:
     """Score and information of the step that removes a site, or None where it can't be removed."""
     n = h.shape[0]
     out = VectorMatch(n)

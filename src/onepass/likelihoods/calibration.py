@@ -37,7 +37,7 @@ def calibrated_roots(covs: FloatArray, noise: NoiseState, alone: bool) -> FloatA
     var = np.diagonal(covs, axis1=1, axis2=2)[:, : noise.scale.shape[-1]]
     with np.errstate(divide="ignore", invalid="ignore"):
         excess = np.where(var > 0.0, excess_var(var, noise.scale, noise.usual_var, alone) / var, 0.0)
-    return np.sqrt(noise.scale + excess)
+    return np.asarray(np.sqrt(noise.scale + excess))
 
 
 def calibrated_covs(covs: FloatArray, noise: NoiseState, alone: bool) -> FloatArray:

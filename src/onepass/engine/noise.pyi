@@ -1,1 +1,0 @@
-NOISE_FLOOR: float

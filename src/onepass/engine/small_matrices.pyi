@@ -1,1 +1,0 @@
-# Called from compiled code only: see small_matrices.pxd.

@@ -888,7 +888,7 @@ class RowLearner(OneRow):
             total += coord * coord
         return total
 
-    def predict(self, x) -> tuple[float, float, float, float, float] | None:
+    def predict(self, x):
         """Mean, variance and slope of the output, mean and variance of the pre-activation, for a row ``(d,)``; or None.
 
         The row is the next one, before which weights may drift. Where the past fades before it, that goes the long way.

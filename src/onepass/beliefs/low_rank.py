@@ -23,7 +23,7 @@ from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import prior_gap, reciprocals
 from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.network import NetworkBelief, UnitVariances
-from onepass.engine.network_low_rank import learn_low_rank, look_low_rank
+from onepass.engine.network_low_rank import LowRankWorkspace, learn_low_rank, look_low_rank
 from onepass.engine.network_records import NetworkRule, NetworkShape, Sites, TrainingPass
 from onepass.engine.threads import threads_for
 from onepass.engine.vector_matches import LEAST_LEFT, NoiseState
@@ -359,8 +359,8 @@ class LowRankGaussian(NetworkBelief):
         self, noise: NoiseState, rule: NetworkRule, work: TrainingPass, batch: int, sites: Sites | None
     ) -> int:
         """Learn row by row, and compress the belief whenever there is no room for another one."""
-        numbers = (self.mean, self.variance, self.precision_root, self.cov_root, self.used, self.rounding)
-        learned = 0
+        numbers = (self.mean, self.variance, self.precision_root, self.cov_root, self.used)
+        space, learned = self._workspace(rule), 0
         while True:
             if self.is_full:  # also before the first row, if an interrupt came before the last compression
                 with threads_for(self.widest), np.errstate(over="ignore", invalid="ignore"):
@@ -368,14 +368,16 @@ class LowRankGaussian(NetworkBelief):
             # Still full, it is not finite, which the check of what was learned is to find.
             if self.is_full or (work.is_first and noise.trust.is_alarmed()):
                 return learned
-            learned += learn_low_rank(work, learned, self._shape, rule, noise, *numbers)
+            learned += learn_low_rank(work, learned, noise, space, *numbers)
             if not self.is_full:
                 return learned
 
     def look(self, rule: NetworkRule, row: FloatArray) -> tuple[FloatArray, FloatArray]:
         """As the kernel does before it learns a row."""
-        numbers = (self.mean, self.variance, self.cov_root, self.used, self.rounding)
-        return look_low_rank(row, self._shape, rule, *numbers)
+        return look_low_rank(row, self._workspace(rule), self.mean, self.variance, self.cov_root, self.used)
+
+    def _workspace(self, rule: NetworkRule) -> LowRankWorkspace:
+        return LowRankWorkspace(self._shape, rule, self.cov_root.shape[1], self.rounding)
 
 
 class _FullPart(FullGaussian):

@@ -1,10 +1,10 @@
 """The compiled code: every formula once, and the loops over rows and weights, all compiled ahead of time.
 
-The sources are Python in Cython's pure-Python mode. The ``.pxd`` file of a module has its C types, as a header
-does; from both the build writes the ``.pyi`` file, its types for Python. `special` has the Gaussian integrals, `moments` the moments of
-the activations, `matches` the moment matches of likelihoods with one output, `vector_matches` those with several,
-`step` all of a row's learning that is not linear algebra; `named_rows` makes rows of dictionaries; the other modules
-have the loops over rows and weights.
+The sources are Python in Cython's pure-Python mode. The ``.pxd`` file of a module has its C types, as a header does;
+from both the build writes the ``.pyi`` file, its types for Python. `special` has the Gaussian integrals, `moments` the
+moments of the activations, `matches` the moment matches of likelihoods with one output, `vector_matches` those with
+several, `step` all of a row's learning that is not linear algebra; `named_rows` makes rows of dictionaries; the other
+modules have the loops over rows and weights.
 Nothing here imports another package of onepass, and only the build (``setup.py``) knows how code is compiled.
 """
 

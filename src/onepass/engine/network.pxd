@@ -8,6 +8,7 @@ cdef enum:
 
 cdef class Workspace:
     cdef Py_ssize_t n_outputs, size
+    cdef VectorMatch match
     cdef object memory
     cdef double* weight_jacobian
     cdef double* gain
@@ -24,11 +25,10 @@ cpdef object look_blocks(
 )
 cdef Py_ssize_t _learn_rows(
     TrainingPass work, BlockShape shape, NetworkRule rule, NoiseState noise, Sites sites, Real* mean, Real* cov,
-    Workspace space, Signals signals, Signals old, VectorMatch match
+    Workspace space, Signals signals
 ) noexcept nogil
 cdef bint _without_site(
-    Py_ssize_t row, BlockShape shape, Sites sites, Real* mean, Real* cov, Workspace space, Signals signals, Signals old,
-    VectorMatch match
+    Py_ssize_t row, BlockShape shape, Sites sites, Real* mean, Real* cov, Workspace space, Signals signals
 ) noexcept nogil
 cdef void _keep_site(
     Py_ssize_t row, BlockShape shape, Sites sites, const Real* mean, Workspace space, Signals signals, VectorMatch match

@@ -22,7 +22,7 @@ class Workspace:
         n: cython.Py_ssize_t = shape.n_outputs
         size: cython.Py_ssize_t = shape.size
         units: cython.Py_ssize_t = shape.n_units if n > FEW_OUTPUTS else 0
-        self.n_outputs, self.size = n, size
+        self.n_outputs, self.size, self.match = n, size, VectorMatch(n)
         self.memory = np.zeros((3 * n + units) * size + n * n + n)
         view: cython.double[::1] = self.memory
         start = cython.address(view[0])
@@ -41,12 +41,10 @@ def learn_blocks(work, shape, rule, noise, sites: "Sites | None", mean, cov):
     """
     space = Workspace(shape)
     signals = Signals(shape)
-    old = Signals(shape)
-    match = VectorMatch(shape.n_outputs)
+    m = cython.address(mean[0])
+    c = cython.address(cov[0])
     with cython.nogil:
-        learned = _learn_rows(
-            work, shape, rule, noise, sites, cython.address(mean[0]), cython.address(cov[0]), space, signals, old, match
-        )
+        learned = _learn_rows(work, shape, rule, noise, sites, m, c, space, signals)
     rule.activation.raise_pending()
     if sites is not None:
         sites.filled = True
@@ -66,7 +64,7 @@ def look_blocks(row, shape, rule, mean, cov) -> tuple["FloatArray", "FloatArray"
     return as_array(signals.mean, n), as_array(space.cov, n * n).reshape(n, n)
 
 
-def _learn_rows(work, shape, rule, noise, sites, mean, cov, space, signals, old, match):
+def _learn_rows(work, shape, rule, noise, sites, mean, cov, space, signals):
     t: cython.Py_ssize_t
     n_rows = work.order.shape[0]
     added = cython.address(rule.added[0])
@@ -77,27 +75,27 @@ def _learn_rows(work, shape, rule, noise, sites, mean, cov, space, signals, old,
         forward(shape, rule.activation, rule.kept, added, mean, cov, x, signals)
         removed = True
         if sites is not None and sites.filled:
-            removed = _without_site(i, shape, sites, mean, cov, space, signals, old, match)
+            removed = _without_site(i, shape, sites, mean, cov, space, signals)
         project(shape, rule.kept, added, cov, signals, space)
         work.start_row(i, noise)
-        density = rule.likelihood.match(signals.mean, space.cov, target, noise, match)
-        if removed and (not isfinite(density) or not isfinite(magnitude(space, match.score))):
+        density = rule.likelihood.match(signals.mean, space.cov, target, noise, space.match)
+        if removed and (not isfinite(density) or not isfinite(magnitude(space, space.match.score))):
             return t
-        work.write_down(i, density, rule, signals.mean, space.cov, noise, match)
+        work.write_down(i, density, rule, signals.mean, space.cov, noise, space.match)
         if not removed:
             continue
         if sites is not None:
             if noise.trust.active or rule.likelihood.may_widen:
-                match.leave_out_widening(space.cov)
-            _keep_site(i, shape, sites, mean, space, signals, match)
-        step(shape, rule.kept, added, mean, cov, space, match)
+                space.match.leave_out_widening(space.cov)
+            _keep_site(i, shape, sites, mean, space, signals, space.match)
+        step(shape, rule.kept, added, mean, cov, space, space.match)
         work.finish_row(i, rule, signals.mean, space.cov, noise)
         if work.is_first and noise.trust.is_alarmed():
             return t + 1
     return n_rows
 
 
-def _without_site(row, shape, sites, mean, cov, space, signals, old, match):
+def _without_site(row, shape, sites, mean, cov, space, signals):
     """Remove a row's site, if it can be: linearised at the belief with the row, seen from the belief without."""
     k: cython.Py_ssize_t
     n = shape.n_outputs
@@ -106,14 +104,18 @@ def _without_site(row, shape, sites, mean, cov, space, signals, old, match):
     _linear_response(space, mean)
     for k in range(n):
         signals.mean[k] -= space.values[k]
-    _unpack(shape, cython.address(sites.signals[row, 0]), old)
-    project(shape, 1.0, cython.NULL, cov, old, space)  # sites are kept only of weights that don't move
+    _unpack(shape, cython.address(sites.signals[row, 0]), sites.removed)
+    project(shape, 1.0, cython.NULL, cov, sites.removed, space)  # sites are kept only of weights that don't move
     _linear_response(space, mean)
     removed = remove_site(
-        space.cov, cython.address(sites.precision[row, 0, 0]), cython.address(sites.h[row, 0]), space.values, match
+        space.cov,
+        cython.address(sites.precision[row, 0, 0]),
+        cython.address(sites.h[row, 0]),
+        space.values,
+        space.match,
     )
     if removed:
-        step(shape, 1.0, cython.NULL, mean, cov, space, match)
+        step(shape, 1.0, cython.NULL, mean, cov, space, space.match)
     for k in range(n):
         fill_weight_jacobian(shape, signals, k, space.weight_jacobian + k * shape.size)
     _linear_response(space, mean)

@@ -8,6 +8,10 @@ ctypedef fused Left:
     double
 
 cdef class LowRankWorkspace:
+    cdef NetworkShape shape
+    cdef NetworkRule rule
+    cdef Signals signals
+    cdef VectorMatch match
     cdef Py_ssize_t capacity
     cdef double rounding
     cdef object memory
@@ -25,22 +29,20 @@ cdef class LowRankWorkspace:
     cdef double* variances
 
 cpdef Py_ssize_t learn_low_rank(
-    TrainingPass work, Py_ssize_t first, NetworkShape shape, NetworkRule rule, NoiseState noise, Real[::1] mean,
-    Real[::1] variance, Real[:, ::1] precision_root, Real[:, ::1] cov_root, Real[::1] used,
-    double rounding
+    TrainingPass work, Py_ssize_t first, NoiseState noise, LowRankWorkspace space, Real[::1] mean, Real[::1] variance,
+    Real[:, ::1] precision_root, Real[:, ::1] cov_root, Real[::1] used
 )
 cpdef object look_low_rank(
-    const double[::1] row, NetworkShape shape, NetworkRule rule, const Real[::1] mean, const Real[::1] variance,
-    const Real[:, ::1] cov_root, const Real[::1] used, double rounding
+    const double[::1] row, LowRankWorkspace space, const Real[::1] mean, const Real[::1] variance,
+    const Real[:, ::1] cov_root, const Real[::1] used
 )
 cdef void _look(
-    NetworkShape shape, CompiledActivation activation, const double* x, const Real* mean, const Real* variance,
-    const Real* cov_root, Py_ssize_t used, Signals signals, LowRankWorkspace space
+    const double* x, const Real* mean, const Real* variance, const Real* cov_root, Py_ssize_t used,
+    LowRankWorkspace space
 ) noexcept nogil
 cdef Py_ssize_t _learn_rows(
-    TrainingPass work, Py_ssize_t first, NetworkShape shape, NetworkRule rule, NoiseState noise, Real* mean,
-    const Real* variance, Real* precision_root, Real* cov_root, Py_ssize_t* used, LowRankWorkspace space,
-    Signals signals, VectorMatch match
+    TrainingPass work, Py_ssize_t first, NoiseState noise, LowRankWorkspace space, Real* mean, const Real* variance,
+    Real* precision_root, Real* cov_root, Py_ssize_t* used
 ) noexcept nogil
 cdef bint _is_deep(NetworkShape shape, Py_ssize_t layer) noexcept nogil
 cdef void _fill_variances(
@@ -56,7 +58,7 @@ cdef void _add_correlations(
 cdef void _project(NetworkShape shape, Py_ssize_t used, Signals signals, LowRankWorkspace space) noexcept nogil
 cdef Py_ssize_t _fill_roots(Py_ssize_t n, const double* information, LowRankWorkspace space) noexcept nogil
 cdef void _step(
-    NetworkShape shape, const double* score, Py_ssize_t rank, Py_ssize_t used, Real* mean, const Real* variance,
+    NetworkShape shape, Py_ssize_t rank, Py_ssize_t used, Real* mean, const Real* variance,
     Real* precision_root, Real* cov_root, Signals signals, LowRankWorkspace space
 ) noexcept nogil
 cdef void _gather(

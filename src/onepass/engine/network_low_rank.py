@@ -11,7 +11,7 @@ import cython
 import numpy as np
 from cython.cimports.libc.math import isfinite, sqrt
 from cython.cimports.onepass.engine.network import backward
-from cython.cimports.onepass.engine.network_records import NetworkShape, Signals
+from cython.cimports.onepass.engine.network_records import NetworkRule, NetworkShape, Signals
 from cython.cimports.onepass.engine.small_matrices import diagonalise, factorise
 from cython.cimports.onepass.engine.vector_matches import VectorMatch, as_array
 
@@ -23,10 +23,19 @@ _LEAST_LEFT = cython.declare(cython.double, LEAST_LEFT)
 
 
 class LowRankWorkspace:
-    """Memory for a row: ``T`` and ``Σ z² v`` of all units, ``t``, small matrices, and the weights' variances."""
+    """How a network of low rank learns, and memory for a row: ``T`` and ``Σ z² v`` of all units, ``t``, and others.
 
-    def __init__(self, shape: NetworkShape, capacity: cython.Py_ssize_t, rounding: cython.double):
+    Parameters
+    ----------
+    shape : NetworkShape
+    rule : NetworkRule
+    capacity : columns that ``U`` has room for
+    rounding : share of ``J'D J`` below which an output's variance is not known
+    """
+
+    def __init__(self, shape: NetworkShape, rule: NetworkRule, capacity: cython.Py_ssize_t, rounding: cython.double):
         n: cython.Py_ssize_t = shape.n_outputs
+        self.shape, self.rule, self.signals, self.match = shape, rule, Signals(shape), VectorMatch(n)
         self.memory = np.zeros(shape.n_units * (capacity + 1) + n * capacity + 6 * n * n + 2 * n + shape.size)
         view: cython.double[::1] = self.memory
         self.capacity, self.rounding = capacity, rounding
@@ -44,87 +53,78 @@ class LowRankWorkspace:
         self.variances = self.slope + n
 
 
-def learn_low_rank(work, first, shape, rule, noise, mean, variance, precision_root, cov_root, used, rounding):
+def learn_low_rank(work, first, noise, space, mean, variance, precision_root, cov_root, used):
     """Learn rows of a pass from ``first`` on, in place; return the number of rows learned.
 
     They are all, those up to one after which there may be no room for another one's columns or that raised an alarm,
-    see `outliers`, or those before one that is not finite. ``rounding`` is the share of ``J'D J`` below which an
-    output's variance is not known.
+    see `outliers`, or those before one that is not finite.
     """
-    space = LowRankWorkspace(shape, cov_root.shape[1], rounding)
-    signals = Signals(shape)
-    match = VectorMatch(shape.n_outputs)
     count: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, used[0])
     with cython.nogil:
         learned = _learn_rows(
             work,
             first,
-            shape,
-            rule,
             noise,
+            space,
             cython.address(mean[0]),
             cython.address(variance[0]),
             cython.address(precision_root[0, 0]),
             cython.address(cov_root[0, 0]),
             cython.address(count),
-            space,
-            signals,
-            match,
         )
     used[0] = count
-    rule.activation.raise_pending()
+    space.rule.activation.raise_pending()
     return learned
 
 
-def look_low_rank(row, shape, rule, mean, variance, cov_root, used, rounding) -> tuple["FloatArray", "FloatArray"]:
+def look_low_rank(row, space, mean, variance, cov_root, used) -> tuple["FloatArray", "FloatArray"]:
     """Means ``(K,)`` and covariance ``(K, K)`` of the outputs of a row ``(d,)``."""
-    space = LowRankWorkspace(shape, cov_root.shape[1], rounding)
-    signals = Signals(shape)
     count: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, used[0])
     m = cython.address(mean[0])
     v = cython.address(variance[0])
     root = cython.address(cov_root[0, 0])
     with cython.nogil:
-        _fill_variances(shape, v, root, count, space)
-        _look(shape, rule.activation, cython.address(row[0]), m, v, root, count, signals, space)
-    rule.activation.raise_pending()
-    n = shape.n_outputs
-    return as_array(signals.mean, n), as_array(space.cov, n * n).reshape(n, n)
+        _fill_variances(space.shape, v, root, count, space)
+        _look(cython.address(row[0]), m, v, root, count, space)
+    space.rule.activation.raise_pending()
+    n = space.shape.n_outputs
+    return as_array(space.signals.mean, n), as_array(space.cov, n * n).reshape(n, n)
 
 
-def _look(shape, activation, x, mean, variance, cov_root, used, signals, space):
+def _look(x, mean, variance, cov_root, used, space):
     """Send a row through the network and the derivatives back: the outputs and their covariance."""
     k: cython.Py_ssize_t
-    for k in range(shape.width[0]):
-        signals.inputs[1 + k] = x[k]
-    _forward(shape, activation, mean, variance, cov_root, used, signals, space)
-    backward(shape, mean, signals)
-    _project(shape, used, signals, space)
+    for k in range(space.shape.width[0]):
+        space.signals.inputs[1 + k] = x[k]
+    _forward(space.shape, space.rule.activation, mean, variance, cov_root, used, space.signals, space)
+    backward(space.shape, mean, space.signals)
+    _project(space.shape, used, space.signals, space)
 
 
-def _learn_rows(work, first, shape, rule, noise, mean, variance, precision_root, cov_root, used, space, signals, match):
+def _learn_rows(work, first, noise, space, mean, variance, precision_root, cov_root, used):
     t: cython.Py_ssize_t
     k: cython.Py_ssize_t
-    n = shape.n_outputs
+    n = space.shape.n_outputs
+    outputs = space.signals.mean
     n_rows = work.order.shape[0]
-    _fill_variances(shape, variance, cov_root, used[0], space)
+    _fill_variances(space.shape, variance, cov_root, used[0], space)
     for t in range(first, n_rows):
         i = work.order[t]
         target = cython.address(work.targets[i, 0])
         x = cython.address(work.rows[i, 0])
-        _look(shape, rule.activation, x, mean, variance, cov_root, used[0], signals, space)
+        _look(x, mean, variance, cov_root, used[0], space)
         work.start_row(i, noise)
-        density = rule.likelihood.match(signals.mean, space.cov, target, noise, match)
+        density = space.rule.likelihood.match(outputs, space.cov, target, noise, space.match)
         total = density
         for k in range(n):
-            total += match.score[k] + space.cov[k * n + k]
+            total += space.match.score[k] + space.cov[k * n + k]
         if not isfinite(total):
             return t - first
-        work.write_down(i, density, rule, signals.mean, space.cov, noise, match)
-        rank = _fill_roots(n, match.information, space)
-        _step(shape, match.score, rank, used[0], mean, variance, precision_root, cov_root, signals, space)
+        work.write_down(i, density, space.rule, outputs, space.cov, noise, space.match)
+        rank = _fill_roots(n, space.match.information, space)
+        _step(space.shape, rank, used[0], mean, variance, precision_root, cov_root, space.signals, space)
         used[0] += rank
-        work.finish_row(i, rule, signals.mean, space.cov, noise)
+        work.finish_row(i, space.rule, outputs, space.cov, noise)
         if used[0] + n > space.capacity or (work.is_first and noise.trust.is_alarmed()):
             return t + 1 - first
     return n_rows - first
@@ -294,7 +294,7 @@ def _fill_roots(n, information, space):
     return rank
 
 
-def _step(shape, score, rank, used, mean, variance, precision_root, cov_root, signals, space):
+def _step(shape, rank, used, mean, variance, precision_root, cov_root, signals, space):
     """``c = v J - U t``, weight by weight: ``m += c score``, and the new columns ``c E`` of ``U``, ``J F`` of ``V``."""
     layer: cython.Py_ssize_t
     i: cython.Py_ssize_t
@@ -304,6 +304,7 @@ def _step(shape, score, rank, used, mean, variance, precision_root, cov_root, si
     n = shape.n_outputs
     gain = space.gain
     slope = space.slope
+    score = space.match.score
     for layer in range(shape.n_layers):
         n_in = shape.width[layer] + 1
         z = signals.layer_inputs(layer)

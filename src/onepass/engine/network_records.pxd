@@ -1,6 +1,8 @@
 from onepass.engine.moments cimport CompiledActivation
 from onepass.engine.vector_matches cimport NoiseState, VectorLikelihood, VectorMatch
 
+cdef class Signals
+
 cdef class NetworkShape:
     cdef readonly Py_ssize_t n_layers, n_outputs, size, widest, n_units
     cdef tuple memory
@@ -48,6 +50,7 @@ cdef class Sites:
     cdef double[:, ::1] signals
     cdef double[:, :, ::1] precision
     cdef double[:, ::1] h
+    cdef Signals removed
     cdef public bint filled
 
 cdef class Signals:

@@ -146,6 +146,7 @@ class Sites:
         n_inputs = shape.width[0] + shape.n_units - k
         self.signals = np.zeros((n, n_inputs + k * (shape.n_units - k)))
         self.precision, self.h = np.zeros((n, k, k)), np.zeros((n, k))
+        self.removed = Signals(shape)  # of the row whose contribution is removed now
         self.filled = False
 
 

@@ -170,7 +170,7 @@ def _learn_block(
             gains.append(gain)
         outputs = np.ascontiguousarray(rows @ weights.T, dtype=np.float64)
     found = Recursion(np.zeros((n, count)), np.zeros((n, count)), np.zeros((n, count, count)))
-    learned = match_rows(work, first, rule, noise, growth, outputs, products, *found)
+    learned = match_rows(work, first, rule, noise, growth, outputs, products, found)
     for k in range(n):
         if learned > 0:
             _step(learned, weights[k], blocks[k], gains[k], Recursion(*(part[k] for part in found)))
@@ -188,9 +188,7 @@ def match_rows(
     growth: cython.const[cython.double][::1],
     outputs: cython.double[:, ::1],
     products: cython.double[:, :, ::1],
-    scores: cython.double[:, ::1],
-    informations: cython.double[:, ::1],
-    mixing: cython.double[:, :, ::1],
+    found: Recursion,
 ):
     """Run the recursion among the rows of a block, of each output; returns the number of rows learned.
 
@@ -204,6 +202,9 @@ def match_rows(
     k: cython.Py_ssize_t
     m: cython.Py_ssize_t
     learned: cython.Py_ssize_t = b
+    scores: cython.double[:, ::1] = found.scores
+    informations: cython.double[:, ::1] = found.informations
+    mixing: cython.double[:, :, ::1] = found.mixing
     match = VectorMatch(n)
     memory = np.zeros(n * n)
     cov: cython.double[::1] = memory

@@ -24,7 +24,7 @@ from benchmarks.cells import Cell
 from onepass import BayesianPerceptronClassifier
 from onepass._typing import FloatArray
 from onepass.engine.class_matches import CategoricalOutputs
-from onepass.engine.vector_matches import NoiseState
+from onepass.engine.vector_matches import NetworkProgress
 
 __all__ = ["Logits", "cells", "exact_logits", "matched_logits", "sorted_accuracy", "twenty_classes"]
 
@@ -51,7 +51,7 @@ class Logits(NamedTuple):
 
 def matched_logits(mean: FloatArray, cov: FloatArray, label: int) -> Logits:
     """What the compiled match makes of a label."""
-    state = NoiseState.start(len(mean), None, False)
+    state = NetworkProgress.start(len(mean), None, False)
     likelihood = CategoricalOutputs(len(mean))
     found = likelihood.moment_match(mean, np.ascontiguousarray(cov), np.array([float(label)]), state)
     return Logits(found[0], mean + cov @ found[1], cov - cov @ found[2] @ cov)

@@ -19,7 +19,8 @@ import numpy as np
 from onepass._cores import available_cores
 from onepass._typing import FloatArray
 from onepass.evaluation.metrics import Coverage95, DistributionPredictions, LogLikelihood, RootMeanSquaredError
-from onepass.models.mixture import BayesianCommittee, Mixture
+from onepass.models.committee import BayesianCommittee
+from onepass.models.mixture import Mixture
 from onepass.models.network import BayesianNetwork
 
 __all__ = [

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from onepass.files.checkpoint import CheckpointError, load, save
     from onepass.layers import Conv2D
     from onepass.merging import merge
+    from onepass.models.committee import BayesianCommittee
     from onepass.models.fleet import PerceptronFleet
-    from onepass.models.mixture import BayesianCommittee, Mixture
+    from onepass.models.mixture import Mixture
     from onepass.models.network import BayesianNetwork
     from onepass.models.perceptron import BayesianPerceptron
     from onepass.models.prediction import Prediction
@@ -52,7 +53,7 @@ __all__ = [
 # Models are found by `onepass.files.registry`, everything else here.
 _MODULES = {
     "Activation": "onepass.activations",
-    "BayesianCommittee": "onepass.models.mixture",
+    "BayesianCommittee": "onepass.models.committee",
     "CheckpointError": "onepass.files.checkpoint",
     "Conv2D": "onepass.layers",
     "Moments": "onepass.activations",

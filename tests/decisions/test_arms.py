@@ -9,7 +9,7 @@ from scipy.special import expit
 from onepass import BayesianNetwork, BayesianPerceptron, Conv2D
 from onepass._typing import FloatArray
 from onepass.decisions import ContextualBandit
-from onepass.engine.step import LearningState
+from onepass.engine.step import PerceptronProgress
 from onepass.models.fleet import PerceptronFleet
 from onepass.models.mixture import with_drift
 from onepass.models.weighting import HYPOTHESES
@@ -40,7 +40,7 @@ def _perceptron(observation: str = "bernoulli", **options: Any) -> Any:
     if observation != "gaussian":
         return model
     settings, arrays = model.export_state()
-    state = LearningState.from_array(arrays["running"])
+    state = PerceptronProgress.from_array(arrays["running"])
     state.noise, state.noise_weight = 1.0, 30.0  # that arms start with, and the rewards it counts as
     if state.reference:
         state.start_reweighing()

@@ -9,13 +9,13 @@ from scipy.special import log_softmax
 
 from onepass._typing import FloatArray
 from onepass.engine.class_matches import CategoricalOutputs
-from onepass.engine.vector_matches import NoiseState, OutputMatch
+from onepass.engine.vector_matches import NetworkProgress, OutputMatch
 from onepass.likelihoods import Bernoulli, Categorical
 from tests.helpers.classes import error, sampled_logits
 
 
 def match_class(mean: FloatArray, cov: FloatArray, label: int) -> OutputMatch:
-    state = NoiseState.start(len(mean), None, False)
+    state = NetworkProgress.start(len(mean), None, False)
     return Categorical().outputs(len(mean)).moment_match(mean, cov, np.array([label]), state)
 
 
@@ -62,14 +62,14 @@ def test_two_classes_are_one_label() -> None:
     mean, cov = np.array([0.4, -1.0]), np.array([[2.0, 0.5], [0.5, 3.0]])
     for label in (0, 1):
         ours = match_class(mean, cov, label)
-        state = NoiseState.start(1, None, False)
+        state = NetworkProgress.start(1, None, False)
         exact = Bernoulli().outputs(1).moment_match(np.array([-1.4]), np.array([[4.0]]), np.array([label]), state)
         assert ours.log_density == pytest.approx(exact.log_density, abs=1e-12)
         for found, alone in ((ours.score, exact.score), (ours.shift, exact.shift)):
             np.testing.assert_allclose(found, [-alone[0], alone[0]], atol=1e-12)
         for found, alone in ((ours.information, exact.information), (ours.precision, exact.precision)):
             np.testing.assert_allclose(found, alone[0, 0] * np.array([[1.0, -1.0], [-1.0, 1.0]]), atol=1e-12)
-    record = Categorical().outputs(2).records(mean[None], cov[None], NoiseState.start(2, None, False))
+    record = Categorical().outputs(2).records(mean[None], cov[None], NetworkProgress.start(2, None, False))
     np.testing.assert_allclose(record[0, :2], [[1.4, -1.4], [4.0, 4.0]], atol=1e-7)
 
 
@@ -142,7 +142,7 @@ def test_no_label_leaves_less_than_a_covariance(belief: tuple[FloatArray, FloatA
 def separate_match(
     mean: FloatArray, var: FloatArray, label: int, outliers: float = 0.0
 ) -> tuple[float, FloatArray, FloatArray]:
-    state = NoiseState.start(len(mean), None, False, outliers)
+    state = NetworkProgress.start(len(mean), None, False, outliers)
     return CategoricalOutputs(len(mean)).separate_match(mean, var, np.array([float(label)]), state)
 
 
@@ -166,7 +166,7 @@ def test_the_own_information_is_the_diagonal_of_all(n: int, outliers: float) -> 
     rng = np.random.default_rng(5)
     for std in (0.1, 0.7, 3.0):
         mean, var = 3.0 * rng.normal(size=n), std**2 * rng.uniform(0.5, 1.5, n)
-        state, label = NoiseState.start(n, None, False, outliers), np.array([float(rng.integers(n))])
+        state, label = NetworkProgress.start(n, None, False, outliers), np.array([float(rng.integers(n))])
         joint = CategoricalOutputs(n).moment_match(mean, np.diag(var), label, state)
         log_z, score, information = separate_match(mean, var, int(label[0]), outliers)
         assert log_z == pytest.approx(joint[0], rel=1e-9)

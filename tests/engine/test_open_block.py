@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from onepass import BayesianNetwork, load, save
 from onepass.engine.network_layers import BLOCK
 from onepass.layers import Conv2D
-from onepass.models.network.learning import State
+from onepass.models.network.state import State
 
 NAN = np.nan
 FORMS: list[dict[str, Any]] = [

@@ -16,8 +16,8 @@ from onepass import BayesianNetwork, BayesianPerceptron
 from onepass._typing import FloatArray
 from onepass.activations import as_activation
 from onepass.engine.outliers import TRUST_SINCE_ALARM, Trust
-from onepass.engine.step import SITE_SIZE, LearningState, learn_scalar, learn_with_site, score_rows
-from onepass.engine.vector_matches import NoiseState, OutputMatch, VectorLikelihood
+from onepass.engine.step import SITE_SIZE, PerceptronProgress, learn_scalar, learn_with_site, score_rows
+from onepass.engine.vector_matches import NetworkProgress, OutputMatch, VectorLikelihood
 from onepass.likelihoods import (
     Bernoulli,
     Categorical,
@@ -73,11 +73,11 @@ def log_count(y: float, a: FloatArray, dispersion: float) -> FloatArray:
 
 def learned(
     likelihood: Likelihood, name: str, belief: tuple[float, float], y: float, noise: float, counts: FloatArray
-) -> tuple[float, float, float, LearningState]:
+) -> tuple[float, float, float, PerceptronProgress]:
     """Log density, mean and variance after a row, and the state then."""
     activation = as_activation(name)
     compiled = likelihood.compiled(activation, likelihood.choose_update("auto", activation))
-    state = LearningState(noise=noise, trust=Trust.after(counts))
+    state = PerceptronProgress(noise=noise, trust=Trust.after(counts))
     mean, var = belief
     score, _, ratio = learn_scalar(compiled, state, mean, var, 0.0, y)
     return state.log_density, mean + score * var, ratio * var, state
@@ -166,7 +166,7 @@ def test_counts_that_may_be_any(dispersion: float, share: float) -> None:
             agree(found[:3], truth, 1e-6 + 3.0 * off + abs(plain.variance_ratio * var / trusted.var - 1.0))
 
 
-def check_step(step: tuple[float, float, float], state: LearningState, var: float) -> None:
+def check_step(step: tuple[float, float, float], state: PerceptronProgress, var: float) -> None:
     score, information, ratio = step
     assert all(map(math.isfinite, (score, information, score * var)))
     assert ratio >= 0.0
@@ -201,7 +201,7 @@ def test_any_number_leaves_a_belief(
 ) -> None:
     activation, likelihood = as_activation(name), Gaussian(1.0)
     compiled = likelihood.compiled(activation, likelihood.choose_update("auto", activation))
-    state = LearningState(math.exp(log_noise), weight, trust=Trust.after(COUNTS[counts]))
+    state = PerceptronProgress(math.exp(log_noise), weight, trust=Trust.after(COUNTS[counts]))
     var = math.exp(log_var)
     none = np.empty((1, 3, 0))  # rows are not re-weighed
     scores = score_rows(compiled, state, np.array([mean]), np.array([var]), np.zeros(1), none, np.array([y]))[:, 0]
@@ -229,7 +229,7 @@ def test_any_label_or_count_leaves_a_belief(name: str, mean: float, log_var: flo
     y = float(label) * (1e6 if name == "exp" else 1.0)
     activation = as_activation(name)
     compiled = likelihood.compiled(activation, likelihood.choose_update("auto", activation))
-    state = LearningState(trust=Trust.after(np.array([1.0 - share, share, 0.0, 0.0, 0.0, 0.0])))
+    state = PerceptronProgress(trust=Trust.after(np.array([1.0 - share, share, 0.0, 0.0, 0.0, 0.0])))
     var = math.exp(log_var)
     if name == "exp":
         mean /= 10.0
@@ -263,9 +263,9 @@ def moved(match: OutputMatch, mean: FloatArray, cov: FloatArray) -> tuple[FloatA
 
 def matched(
     likelihood: VectorLikelihood, mean: FloatArray, cov: FloatArray, y: Any, noise: float, counts: FloatArray
-) -> tuple[OutputMatch, NoiseState]:
+) -> tuple[OutputMatch, NetworkProgress]:
     k = likelihood.n_outputs
-    state = NoiseState.start(k, noise, False)
+    state = NetworkProgress.start(k, noise, False)
     state.trust = Trust.after(counts)
     return likelihood.moment_match(mean, cov, np.atleast_1d(np.asarray(y, dtype=float)), state), state
 
@@ -470,7 +470,7 @@ def test_shares_are_matched_to_their_mixture_after_each_row() -> None:
 def test_a_site_with_outliers_is_what_a_row_contributed() -> None:
     compiled = Gaussian(0.3).compiled(as_activation("linear"), "adf")
     for y in (0.5, 4.0, 100.0):
-        state, site = LearningState(0.3, trust=Trust.start(0.05)), np.full(SITE_SIZE, np.nan)
+        state, site = PerceptronProgress(0.3, trust=Trust.start(0.05)), np.full(SITE_SIZE, np.nan)
         score, information, _ = learn_with_site(compiled, state, 1.0, 2.0, 0.0, y, site)
         var = 1.0 / (1.0 / 2.0 + site[0])
         assert var == pytest.approx(2.0 - information * 4.0)

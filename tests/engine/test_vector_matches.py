@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from onepass import BayesianCommittee, BayesianNetwork, load, save
-from onepass.engine.vector_matches import NoiseState, OutputMatch
+from onepass.engine.vector_matches import NetworkProgress, OutputMatch
 from onepass.likelihoods import Bernoulli
 
 NAN = np.nan
@@ -131,5 +131,5 @@ def test_committees_files_and_errors_know_several_labels(tmp_path: Path) -> None
 
 def test_a_row_without_labels_has_no_match() -> None:
     likelihood, nothing = Bernoulli().outputs(2), np.array([NAN, NAN])
-    empty = likelihood.moment_match(MEAN[:2], COV[:2, :2].copy(), nothing, NoiseState.start(2, 1.0, False))
+    empty = likelihood.moment_match(MEAN[:2], COV[:2, :2].copy(), nothing, NetworkProgress.start(2, 1.0, False))
     assert not any(np.any(part) for part in empty)

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from onepass.engine.vector_matches import ALONE, NoiseState
+from onepass.engine.vector_matches import ALONE, NetworkProgress
 from onepass.likelihoods.calibration import calibrated_covs, calibrated_roots, excess_factor, excess_var
 
 
-def calibrating(scale: list[float], usual_var: list[float]) -> NoiseState:
-    state = NoiseState.start(len(scale), 0.1, True, 0.0)
+def calibrating(scale: list[float], usual_var: list[float]) -> NetworkProgress:
+    state = NetworkProgress.start(len(scale), 0.1, True, 0.0)
     state.scale[:], state.usual_var[:] = scale, usual_var
     return state
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 from onepass.activations import PiecewiseLinear, as_activation
-from onepass.engine.vector_matches import NoiseState
+from onepass.engine.vector_matches import NetworkProgress
 from onepass.likelihoods import Gaussian, Heteroscedastic
 from tests.helpers.quadrature import worst_in_deviations
 
@@ -100,7 +100,7 @@ def test_quantiles_allow_for_a_noise_that_is_not_known() -> None:
 
 
 def test_a_calibrated_noise_is_scaled_and_its_log_shifted() -> None:
-    state = NoiseState.start(2, 0.1, True, 0.0)
+    state = NetworkProgress.start(2, 0.1, True, 0.0)
     scale, noise_scale = np.array([4.0, 0.25]), np.array([[2.0, 3.0]])
     state.scale[:] = scale
     mean, target, cov = np.array([0.3, -0.2]), np.array([0.8, 0.1]), np.array([[1.0, 0.4], [0.4, 0.5]])
@@ -112,7 +112,7 @@ def test_a_calibrated_noise_is_scaled_and_its_log_shifted() -> None:
     assert outputs.score_rows(kept, target[None], noise_scale)[0, 0] == pytest.approx(expected, rel=1e-12)
     np.testing.assert_array_equal(kept, before)
 
-    pairs, shifted, plain = Heteroscedastic().outputs(2), np.zeros((1, 4)), NoiseState.start(2, 0.1, False, 0.0)
+    pairs, shifted, plain = Heteroscedastic().outputs(2), np.zeros((1, 4)), NetworkProgress.start(2, 0.1, False, 0.0)
     shifted[0, 2:] = np.log(scale)
     scaled = np.diag([4.0, 0.25, 1.0, 1.0])[None]
     rows = (pairs.kept(np.zeros((1, 4)), np.eye(4)[None], state), pairs.kept(shifted, scaled, plain))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_friedman1
 
 from onepass import BayesianCommittee, BayesianMLPRegressor, BayesianNetwork
-from onepass.engine.vector_matches import NoiseState, OutputMatch
+from onepass.engine.vector_matches import NetworkProgress, OutputMatch
 from onepass.likelihoods import Heteroscedastic
 from onepass.likelihoods.base import LogNoise
 
@@ -35,7 +35,7 @@ def coverage_by_quarter(model: Any, X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def match_pair(error: float, cov: np.ndarray, log_noise: float) -> OutputMatch:
     """Match a pair with the means 0 and ``log_noise`` by a target ``error`` away."""
-    state = NoiseState.start(1, None, False)
+    state = NetworkProgress.start(1, None, False)
     return Heteroscedastic().outputs(1).moment_match(np.array([0.0, log_noise]), cov, np.array([error]), state)
 
 
@@ -214,7 +214,7 @@ def test_it_takes_no_other_noise() -> None:
 
 def test_noise_is_told_from_what_is_not_known_of_it() -> None:
     likelihood = Heteroscedastic().outputs(1, LogNoise(-3.0, 2.0))
-    state = NoiseState.start(1, None, False)
+    state = NetworkProgress.start(1, None, False)
 
     def parts(mean: float, var: float) -> Any:
         cov = np.diag([0.4, var])

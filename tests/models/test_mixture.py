@@ -21,15 +21,6 @@ def problem(n: int = 120) -> tuple[np.ndarray, np.ndarray]:
     return X, np.sin(2 * X[:, 0]) + rng.normal(0, 0.1, n)
 
 
-def test_a_committee_of_one_is_its_member() -> None:
-    X, y = problem()
-    alone = BayesianNetwork(2, (8,), seed=5).learn(X, y)
-    committee = BayesianCommittee(2, (8,), members=1, seed=5).learn(X, y)
-    np.testing.assert_array_equal(committee.predict(X), alone.predict(X))
-    np.testing.assert_allclose(committee.interval(X), alone.interval(X), atol=1e-12)
-    np.testing.assert_allclose(committee.log_predictive(X, y), alone.log_predictive(X, y), atol=1e-12)
-
-
 def test_the_mixture_is_that_of_its_members() -> None:
     X, y = problem()
     committee = BayesianCommittee(2, (8,), members=3).learn(X, y)
@@ -183,14 +174,6 @@ def test_an_interrupt_leaves_no_member_ahead_of_the_others(method: str, monkeypa
         np.testing.assert_array_equal(member.mean, mean)
         assert member.n_seen == n_seen
     np.testing.assert_array_equal(committee.weights, before[1])
-
-
-def test_one_hidden_layer_may_be_given_as_a_number() -> None:
-    X, y = problem()
-    np.testing.assert_array_equal(BayesianNetwork(2, 8).mean, BayesianNetwork(2, (8,)).mean)
-    assert BayesianMLPRegressor(hidden_layer_sizes=8).fit(X, y)._learner.state.mixtures[0].members[0].hidden == (8,)
-    assert repr(BayesianNetwork(2, 8)).startswith("BayesianNetwork(2, (8,), 1, ")
-    assert repr(BayesianCommittee(2, 8, members=3)).endswith("members=3, weighting='stacked')")
 
 
 def perceptrons(*scales: float) -> Mixture:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onepass import BayesianCommittee, BayesianNetwork, BayesianPerceptron, Mixture, PerceptronFleet
-from onepass.models.network.learning import State
+from onepass.models.network.state import State
 from onepass.models.online import OnlineModel
 
 METHODS = (

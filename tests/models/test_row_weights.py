@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from onepass import BayesianCommittee, BayesianNetwork, BayesianPerceptron, Mixture, PerceptronFleet
 from onepass.engine.class_matches import CategoricalOutputs
-from onepass.engine.vector_matches import NoiseState
+from onepass.engine.vector_matches import NetworkProgress
 from onepass.models.mixture import with_drift
 
 rng = np.random.default_rng(0)
@@ -256,7 +256,7 @@ def test_a_wrong_weight_is_an_error_that_names_the_row_and_nothing_is_learned(ma
 
 def test_of_independent_logits_each_ones_own_site_is_weighed() -> None:
     likelihood, mean, var, label = CategoricalOutputs(5), np.arange(5.0) - 2.0, np.arange(1.0, 6.0), np.array([1.0])
-    state = NoiseState.start(5, None, calibrate=False)
+    state = NetworkProgress.start(5, None, calibrate=False)
     _, score, information = likelihood.separate_match(mean, var, label, state)
     state.row_weight = 0.3
     _, part_score, part_information = likelihood.separate_match(mean, var, label, state)

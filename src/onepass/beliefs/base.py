@@ -13,7 +13,7 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.beliefs.rows import RowPlan
 from onepass.engine.rows import Rows
-from onepass.engine.step import LearningState
+from onepass.engine.step import PerceptronProgress
 
 __all__ = ["Belief", "MergeablePart", "Natural", "PerceptronBelief", "Projection", "Weights"]
 
@@ -136,7 +136,7 @@ class PerceptronBelief(Belief, MergeablePart, Protocol):
         """Take the form in which so many rows are learned, before a copy is made to go back to."""
         ...
 
-    def learn(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
+    def learn(self, plan: RowPlan, state: PerceptronProgress, rows: Rows) -> int:
         """Learn rows in place by the compiled kernels.
 
         Returns the number learned, fewer than all if one is not finite.

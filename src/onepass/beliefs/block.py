@@ -21,11 +21,11 @@ from onepass.beliefs.full import FullGaussian, mirrored
 from onepass.beliefs.network import NetworkBelief, UnitVariances
 from onepass.engine.network import learn_blocks, look_blocks
 from onepass.engine.network_batch import learn_batches
-from onepass.engine.network_records import BlockShape, NetworkRule, Sites, TrainingPass
+from onepass.engine.network_records import BlockShape, CompiledPass, NetworkRule, Sites
 from onepass.engine.network_rows import NetworkRow
 from onepass.engine.separate_outputs import learn_separate
 from onepass.engine.threads import threads_for
-from onepass.engine.vector_matches import NoiseState
+from onepass.engine.vector_matches import NetworkProgress
 from onepass.layers.layout import Layout
 
 __all__ = ["BlockGaussian", "FullCovariance", "LayerBlocks", "NeuronBlocks"]
@@ -197,7 +197,7 @@ class BlockGaussian(NetworkBelief):
         return [quadratic(units[low:high]) for low, high in pairwise(self._first_units)]
 
     def learn_pass(
-        self, noise: NoiseState, rule: NetworkRule, work: TrainingPass, batch: int, sites: Sites | None
+        self, noise: NetworkProgress, rule: NetworkRule, work: CompiledPass, batch: int, sites: Sites | None
     ) -> int:
         """Learn row by row, or in batches by products of matrices."""
         if batch > 1:
@@ -210,7 +210,12 @@ class BlockGaussian(NetworkBelief):
         return look_blocks(row, self._shape, rule, self.mean, self.values)
 
     def row_learner(
-        self, rule: NetworkRule, noise: NoiseState, noise_gain: float, forgetting: Forgetting, prior: DiagonalGaussian
+        self,
+        rule: NetworkRule,
+        noise: NetworkProgress,
+        noise_gain: float,
+        forgetting: Forgetting,
+        prior: DiagonalGaussian,
     ) -> NetworkRow | None:
         """Only in double precision: in single, a row may overflow that could be looked at."""
         if self.mean.dtype != np.float64:
@@ -288,7 +293,7 @@ class NeuronBlocks(BlockGaussian):
         return sum(3 * rows * cols**2 // 2 for rows, cols in layout.shapes)
 
     def learn_pass(
-        self, noise: NoiseState, rule: NetworkRule, work: TrainingPass, batch: int, sites: Sites | None
+        self, noise: NetworkProgress, rule: NetworkRule, work: CompiledPass, batch: int, sites: Sites | None
     ) -> int:
         """Without hidden layers the outputs are independent before each row: these have a kernel of their own."""
         if self.layout.n_layers > 1 or batch > 1:
@@ -301,7 +306,12 @@ class NeuronBlocks(BlockGaussian):
         return super().look(rule, row) if self.layout.n_layers > 1 else None
 
     def row_learner(
-        self, rule: NetworkRule, noise: NoiseState, noise_gain: float, forgetting: Forgetting, prior: DiagonalGaussian
+        self,
+        rule: NetworkRule,
+        noise: NetworkProgress,
+        noise_gain: float,
+        forgetting: Forgetting,
+        prior: DiagonalGaussian,
     ) -> NetworkRow | None:
         """Only with hidden layers, as in `learn_pass`."""
         given = (rule, noise, noise_gain, forgetting, prior)

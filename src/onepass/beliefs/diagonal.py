@@ -14,11 +14,11 @@ from onepass.beliefs.forgetting import prior_gap, reciprocals
 from onepass.beliefs.network import NetworkBelief, UnitVariances
 from onepass.beliefs.rows import RowPlan
 from onepass.engine.network_diagonal import learn_diagonal, look_diagonal
-from onepass.engine.network_records import NetworkRule, NetworkShape, Sites, TrainingPass
+from onepass.engine.network_records import CompiledPass, NetworkRule, NetworkShape, Sites
 from onepass.engine.outliers import Trust
 from onepass.engine.rows import Rows, rows_diagonal, rows_sparse
-from onepass.engine.step import LearningState
-from onepass.engine.vector_matches import NoiseState
+from onepass.engine.step import PerceptronProgress
+from onepass.engine.vector_matches import NetworkProgress
 from onepass.layers.layout import Layout
 
 __all__ = ["DiagonalGaussian", "IndependentWeights"]
@@ -92,7 +92,7 @@ class DiagonalGaussian:
     def prepare(self, plan: RowPlan, n_rows: int) -> None:
         """There is only one form."""
 
-    def learn(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
+    def learn(self, plan: RowPlan, state: PerceptronProgress, rows: Rows) -> int:
         """Learn rows, dense or sparse, in place."""
         for start, stop, steps in plan.forgetting.segments(int(state.n_seen), len(rows)):
             if steps:
@@ -102,7 +102,7 @@ class DiagonalGaussian:
                 return start + learned
         return len(rows)
 
-    def _learn_segment(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
+    def _learn_segment(self, plan: RowPlan, state: PerceptronProgress, rows: Rows) -> int:
         belief = (plan.rule, state, plan.wander, self.mean, self.variance)
         if isinstance(rows.X, csr_array):
             return int(rows_sparse(rows, rows.X.data, rows.X.indices, rows.X.indptr, *belief))
@@ -244,7 +244,7 @@ class IndependentWeights(DiagonalGaussian, NetworkBelief):
         return [quadratic(variance) for variance in self.layout.layers(self.variance)]
 
     def learn_pass(
-        self, noise: NoiseState, rule: NetworkRule, work: TrainingPass, batch: int, sites: Sites | None
+        self, noise: NetworkProgress, rule: NetworkRule, work: CompiledPass, batch: int, sites: Sites | None
     ) -> int:
         """Learn row by row."""
         return int(learn_diagonal(work, self._shape, rule, noise, self.mean, self.variance))

@@ -17,7 +17,7 @@ from onepass.beliefs.rows import RowPlan
 from onepass.engine.blocks import CANCELLED, DIGITS_LOST, block_size, learn_block
 from onepass.engine.outliers import Trust
 from onepass.engine.rows import EXHAUSTED, DenseRowLearner, RowLearner, Rows, Wander, rescaled, rows_dense, rows_root
-from onepass.engine.step import LearningState
+from onepass.engine.step import PerceptronProgress
 from onepass.engine.threads import threads_for
 
 __all__ = ["CROSSOVER", "FullGaussian", "covariance_root", "mirrored", "pack_root"]
@@ -178,7 +178,7 @@ class FullGaussian:
         if not self.needs_square_root and (plan.drifts or self._blocks_pay(plan, n_rows)):
             self.use_covariance()
 
-    def learn(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
+    def learn(self, plan: RowPlan, state: PerceptronProgress, rows: Rows) -> int:
         """Learn rows in place: row by row into the root, or for large covariances in blocks into ``C``."""
         by_blocks = not len(rows.X_var) and not self.needs_square_root and self._blocks_pay(plan, len(rows))
         if not by_blocks and self.keeps_root(plan):
@@ -199,7 +199,7 @@ class FullGaussian:
         """Whether rows learned one at a time are learned into the root, now and from now on."""
         return not self.is_dense and not plan.drifts and self.is_small(len(self.mean), plan.kernel)
 
-    def row_learner(self, plan: RowPlan, state: LearningState) -> RowLearner | None:
+    def row_learner(self, plan: RowPlan, state: PerceptronProgress) -> RowLearner | None:
         """What learns one row at a time into the arrays that are kept now, fast; None where nothing does."""
         if self.keeps_root(plan):
             return RowLearner(plan.rule, state, self.mean, self.use_square_root())
@@ -216,7 +216,7 @@ class FullGaussian:
     def _blocks_pay(self, plan: RowPlan, n_rows: int) -> bool:
         return plan.kernel == "blocks" or (plan.kernel == "auto" and len(self.mean) >= CROSSOVER and n_rows >= _FEW)
 
-    def _learn_rows(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
+    def _learn_rows(self, plan: RowPlan, state: PerceptronProgress, rows: Rows) -> int:
         start = 0
         if not self.needs_square_root and (plan.drifts or self.is_dense) and not _drifts_by_matrix(plan):
             start = self._learn_dense(plan, state, rows, plan.wander)
@@ -227,17 +227,17 @@ class FullGaussian:
         learn = self._learn_drifting if plan.drifts else self._learn_root
         return start + learn(plan, state, rest)
 
-    def _learn_dense(self, plan: RowPlan, state: LearningState, rows: Rows, wander: Wander) -> int:
+    def _learn_dense(self, plan: RowPlan, state: PerceptronProgress, rows: Rows, wander: Wander) -> int:
         """Learn rows into ``C`` itself, all or as many as its digits last for."""
         limit, cov = CANCELLED[self.mean.dtype], self.use_covariance()
         learned, lost = rows_dense(rows, plan.rule, state, wander, limit, self.mean, cov)
         self.needs_square_root = lost
         return int(learned)
 
-    def _learn_root(self, plan: RowPlan, state: LearningState, rows: Rows, forgets: bool = False) -> int:
+    def _learn_root(self, plan: RowPlan, state: PerceptronProgress, rows: Rows, forgets: bool = False) -> int:
         return int(rows_root(rows, plan.rule, state, self.mean, self.use_square_root(), forgets))
 
-    def _learn_drifting(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
+    def _learn_drifting(self, plan: RowPlan, state: PerceptronProgress, rows: Rows) -> int:
         """Drift on a root, or towards a prior with correlations, is a factorisation or a sum per row: rarely needed."""
         for i in range(len(rows)):
             before, row, learned = self.copy(), rows.part(i, i + 1), 0
@@ -256,7 +256,7 @@ class FullGaussian:
                 return i + 1
         return len(rows)
 
-    def _learn_blocks(self, plan: RowPlan, state: LearningState, rows: Rows) -> int:
+    def _learn_blocks(self, plan: RowPlan, state: PerceptronProgress, rows: Rows) -> int:
         step, bias = block_size(len(self.mean)), plan.rule.bias
         with_bias = np.ones((step, len(self.mean)), dtype=self.mean.dtype)
         if plan.drift:
@@ -292,7 +292,7 @@ class FullGaussian:
         self.mean += shift
         self._write(root)
 
-    def reweigh(self, state: LearningState, prior: "FullGaussian | DiagonalGaussian") -> None:
+    def reweigh(self, state: PerceptronProgress, prior: "FullGaussian | DiagonalGaussian") -> None:
         """Re-weigh all rows so far, now that more is known about their noise: see `onepass.engine.noise`."""
         keep = state.reweigh(*self._all_rows(prior))
         if keep != 1.0:
@@ -312,13 +312,15 @@ class FullGaussian:
         else:
             self.use_square_root()[...] = root
 
-    def asked(self, state: LearningState, prior: "FullGaussian | DiagonalGaussian") -> LearningState:
+    def asked(self, state: PerceptronProgress, prior: "FullGaussian | DiagonalGaussian") -> PerceptronProgress:
         """A copy of the state after all rows were asked about their noise: see `onepass.engine.noise`."""
         asked = state.copy()
         asked.reweigh(*self._all_rows(prior))
         return asked
 
-    def averaged(self, state: LearningState, prior: "FullGaussian | DiagonalGaussian") -> tuple[FloatArray, FloatArray]:
+    def averaged(
+        self, state: PerceptronProgress, prior: "FullGaussian | DiagonalGaussian"
+    ) -> tuple[FloatArray, FloatArray]:
         """Mean and covariance given all rows, averaged over what these say about their noise.
 
         Along the axes of `_axes`, at a noise ``z = u s`` the coordinates are ``b f`` and the variances ``ω u f`` with

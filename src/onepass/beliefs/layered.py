@@ -21,9 +21,9 @@ from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.kronecker import KroneckerGaussian
 from onepass.beliefs.network import NetworkBelief, UnitVariances
 from onepass.engine.network_layers import FARTHEST, LayerForm, LayerShape, OpenBlock, learn_layers
-from onepass.engine.network_records import NetworkRule, Sites, TrainingPass
+from onepass.engine.network_records import CompiledPass, NetworkRule, Sites
 from onepass.engine.threads import threads_for
-from onepass.engine.vector_matches import NoiseState
+from onepass.engine.vector_matches import NetworkProgress
 from onepass.layers import Wiring
 from onepass.layers.layout import Layout
 
@@ -307,7 +307,7 @@ class LayeredGaussian(NetworkBelief):
         )
 
     def learn_pass(
-        self, noise: NoiseState, rule: NetworkRule, work: TrainingPass, batch: int, sites: Sites | None
+        self, noise: NetworkProgress, rule: NetworkRule, work: CompiledPass, batch: int, sites: Sites | None
     ) -> int:
         """Learn in blocks of rows, whose result is that of one row after the other."""
         # What is not finite is found by the check of what was learned.

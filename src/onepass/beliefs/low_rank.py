@@ -24,9 +24,9 @@ from onepass.beliefs.forgetting import prior_gap, reciprocals
 from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.network import NetworkBelief, UnitVariances
 from onepass.engine.network_low_rank import LowRankWorkspace, learn_low_rank, look_low_rank
-from onepass.engine.network_records import NetworkRule, NetworkShape, Sites, TrainingPass
+from onepass.engine.network_records import CompiledPass, NetworkRule, NetworkShape, Sites
 from onepass.engine.threads import threads_for
-from onepass.engine.vector_matches import LEAST_LEFT, NoiseState
+from onepass.engine.vector_matches import LEAST_LEFT, NetworkProgress
 from onepass.layers.layout import Layout
 
 __all__ = ["LowRankGaussian", "capacity", "default_rank"]
@@ -356,7 +356,7 @@ class LowRankGaussian(NetworkBelief):
         return self._projected_covariance(signals.weight_jacobian(self.layout))
 
     def learn_pass(
-        self, noise: NoiseState, rule: NetworkRule, work: TrainingPass, batch: int, sites: Sites | None
+        self, noise: NetworkProgress, rule: NetworkRule, work: CompiledPass, batch: int, sites: Sites | None
     ) -> int:
         """Learn row by row, and compress the belief whenever there is no room for another one."""
         numbers = (self.mean, self.variance, self.precision_root, self.cov_root, self.used)

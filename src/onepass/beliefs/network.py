@@ -18,9 +18,9 @@ from onepass._typing import FloatArray
 from onepass.beliefs.base import MergeablePart
 from onepass.beliefs.forgetting import Forgetting
 from onepass.engine.network_layers import OpenBlock
-from onepass.engine.network_records import NetworkRule, Sites, TrainingPass
+from onepass.engine.network_records import CompiledPass, NetworkRule, Sites
 from onepass.engine.network_rows import NetworkRow
-from onepass.engine.vector_matches import NoiseState
+from onepass.engine.vector_matches import NetworkProgress
 from onepass.layers.layout import Layout
 
 __all__ = ["NetworkBelief", "UnitVariances"]
@@ -189,7 +189,7 @@ class NetworkBelief(ABC):
         """Rows of the largest matrix that has to be factorised for the belief to forget."""
 
     def learn_pass(
-        self, noise: NoiseState, rule: NetworkRule, work: TrainingPass, batch: int, sites: Sites | None
+        self, noise: NetworkProgress, rule: NetworkRule, work: CompiledPass, batch: int, sites: Sites | None
     ) -> int:
         """Learn a pass in place by the compiled kernel.
 
@@ -206,7 +206,7 @@ class NetworkBelief(ABC):
         return None
 
     def row_learner(
-        self, rule: NetworkRule, noise: NoiseState, noise_gain: float, forgetting: Forgetting, prior: Any
+        self, rule: NetworkRule, noise: NetworkProgress, noise_gain: float, forgetting: Forgetting, prior: Any
     ) -> NetworkRow | None:
         """What learns and predicts rows that come one per call with the least overhead; None where nothing does."""
         return None

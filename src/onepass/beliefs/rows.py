@@ -8,7 +8,7 @@ import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.beliefs.forgetting import Forgetting
-from onepass.engine.rows import RowRule, Wander
+from onepass.engine.rows import PerceptronRule, Wander
 
 __all__ = ["RowPlan"]
 
@@ -17,7 +17,7 @@ __all__ = ["RowPlan"]
 class RowPlan:
     """What a perceptron's learning is made of, apart from its belief."""
 
-    rule: RowRule
+    rule: PerceptronRule
     forgetting: Forgetting
     prior: Any
     """The belief that is forgotten towards, and that drifting weights don't pass; independent weights as a diagonal."""

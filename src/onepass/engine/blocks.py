@@ -10,12 +10,12 @@ import cython
 import numpy as np
 from cython.cimports.libc.math import isfinite
 from cython.cimports.onepass.engine.noise import Response
-from cython.cimports.onepass.engine.rows import Prior, RowRule, Rows, Wander, respond_once
+from cython.cimports.onepass.engine.rows import PerceptronRule, Prior, Rows, Wander, respond_once
 from cython.cimports.onepass.engine.step import (
     RECORD_EVIDENCE,
     RECORD_LOG_DENSITY,
     RECORD_NOISE,
-    LearningState,
+    PerceptronProgress,
     Site,
     learn_noise,
     learn_row,
@@ -101,7 +101,7 @@ class _Block:
         self.mixing[i, i] = 1.0
 
     @cython.cfunc
-    def learn_scalars(self, rule: RowRule, state: LearningState) -> cython.Py_ssize_t:
+    def learn_scalars(self, rule: PerceptronRule, state: PerceptronProgress) -> cython.Py_ssize_t:
         """Run the recursion among the rows; the number of rows learned, or why none was."""
         b: cython.Py_ssize_t = self.products.shape[0]
         i: cython.Py_ssize_t
@@ -150,7 +150,7 @@ class _Block:
 
     @cython.cfunc
     def learn_noise_of(
-        self, rule: RowRule, state: LearningState, gains: cython.double[::1, :], mean: cython.double[::1]
+        self, rule: PerceptronRule, state: PerceptronProgress, gains: cython.double[::1, :], mean: cython.double[::1]
     ) -> cython.Py_ssize_t:
         """Learn the noise from the rows, whose steps are known, up to the one after which it is re-weighed.
 
@@ -186,7 +186,7 @@ class _Block:
         return learned
 
 
-def learn_block(rows: Rows, inputs, rule: RowRule, state: LearningState, wander: Wander, mean, cov) -> int:
+def learn_block(rows: Rows, inputs, rule: PerceptronRule, state: PerceptronProgress, wander: Wander, mean, cov) -> int:
     """Learn one block of rows, with ``inputs`` that have the bias, into the lower triangle of ``cov``, in place.
 
     Before each row the weights move as ``wander`` says; ``cov`` is in Fortran order.

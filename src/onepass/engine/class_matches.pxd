@@ -1,4 +1,4 @@
-from onepass.engine.vector_matches cimport NoiseState, VectorLikelihood, VectorMatch
+from onepass.engine.vector_matches cimport NetworkProgress, VectorLikelihood, VectorMatch
 
 cdef struct Peak:
     double u
@@ -19,10 +19,10 @@ cdef struct Lattice:
 cdef class CategoricalOutputs(VectorLikelihood):
     cdef double match_two(self, const double* mean, const double* cov, Py_ssize_t label, VectorMatch out) noexcept nogil
     cdef double match_separate_once(
-        self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
+        self, const double* mean, const double* cov, const double* target, NetworkProgress state, VectorMatch out
     ) noexcept nogil
     cdef double match_separate_copies(
-        self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
+        self, const double* mean, const double* cov, const double* target, NetworkProgress state, VectorMatch out
     ) noexcept nogil
     cdef double match_logits(
         self, const double* mean, const double* cov, Py_ssize_t label, VectorMatch out
@@ -32,7 +32,7 @@ cdef class CategoricalOutputs(VectorLikelihood):
     ) noexcept nogil
     cdef void fill_score(self, Py_ssize_t count, VectorMatch out) noexcept nogil
     cdef double doubt_separate(
-        self, double log_z, const double* target, NoiseState state, VectorMatch out
+        self, double log_z, const double* target, NetworkProgress state, VectorMatch out
     ) noexcept nogil
     cdef double average_nodes(self, Py_ssize_t count, Py_ssize_t label, VectorMatch out) noexcept nogil
     cdef Py_ssize_t place_nodes(self, Py_ssize_t label, VectorMatch out) noexcept nogil

@@ -16,7 +16,7 @@ from cython.cimports.libc.string import memcpy
 from cython.cimports.onepass.engine.noise import Response
 from cython.cimports.onepass.engine.outliers import N_GUARD, Trust
 from cython.cimports.onepass.engine.rows import Row, forget_root, learn_row_root, rescale_root, scratch_size
-from cython.cimports.onepass.engine.step import LearningState, score_row
+from cython.cimports.onepass.engine.step import PerceptronProgress, score_row
 
 
 class Projection(NamedTuple):
@@ -43,7 +43,7 @@ def learn_fleet(X, y, weights, slots, order, rule, noise_window, clock, records,
     space: cython.double[::1] = np.empty(scratch_size(rule, p))
     n_behind: cython.Py_ssize_t = records.shape[1] - _end_of_belief(p)
     reweighs: cython.bint = n_behind == N_REWEIGHED + N_GUARD
-    state: LearningState = _state_of(noise_window, n_behind)
+    state: PerceptronProgress = _state_of(noise_window, n_behind)
     state.trust.learns_scale = rule.period == 0
     state.weigh(None if weights is None else weights[np.asarray(order)])
     with cython.nogil:
@@ -91,7 +91,7 @@ def _end_of_belief(p):
 def _state_of(noise_window, n_behind):
     """A state to read records into, which have so many numbers behind their belief."""
     n_trust = N_GUARD if n_behind == N_REWEIGHED + N_GUARD else n_behind
-    return LearningState(noise_window=noise_window, trust=Trust(np.ones(n_trust)))
+    return PerceptronProgress(noise_window=noise_window, trust=Trust(np.ones(n_trust)))
 
 
 def _read(record, p, reweighs, state):
@@ -222,7 +222,7 @@ def _project(X, y, slots, ahead, rule, records, prior):
     scratch: cython.double[::1] = np.empty(scratch_size(rule, p))
     n_behind: cython.Py_ssize_t = records.shape[1] - _end_of_belief(p)
     reweighs: cython.bint = n_behind == N_REWEIGHED + N_GUARD
-    state: LearningState = _state_of(np.inf, n_behind)
+    state: PerceptronProgress = _state_of(np.inf, n_behind)
     scores: cython.bint = y.shape[0] > 0
     response: Response
     response.n = 0  # how far a target is distrusted does not depend on it

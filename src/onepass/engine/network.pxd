@@ -1,7 +1,7 @@
-from onepass.engine.network_records cimport BlockShape, NetworkRule, NetworkShape, Signals, Sites, TrainingPass
+from onepass.engine.network_records cimport BlockShape, NetworkRule, NetworkShape, Signals, Sites, CompiledPass
 from onepass.engine.moments cimport CompiledActivation
 from onepass.engine.rows cimport Real
-from onepass.engine.vector_matches cimport NoiseState, VectorMatch
+from onepass.engine.vector_matches cimport NetworkProgress, VectorMatch
 
 cdef enum:
     FEW_OUTPUTS = 6
@@ -18,13 +18,13 @@ cdef class Workspace:
     cdef double* values
 
 cpdef Py_ssize_t learn_blocks(
-    TrainingPass work, BlockShape shape, NetworkRule rule, NoiseState noise, Sites sites, Real[::1] mean, Real[::1] cov
+    CompiledPass work, BlockShape shape, NetworkRule rule, NetworkProgress noise, Sites sites, Real[::1] mean, Real[::1] cov
 )
 cpdef object look_blocks(
     const double[::1] row, BlockShape shape, NetworkRule rule, const Real[::1] mean, const Real[::1] cov
 )
 cdef Py_ssize_t _learn_rows(
-    TrainingPass work, BlockShape shape, NetworkRule rule, NoiseState noise, Sites sites, Real* mean, Real* cov,
+    CompiledPass work, BlockShape shape, NetworkRule rule, NetworkProgress noise, Sites sites, Real* mean, Real* cov,
     Workspace space, Signals signals
 ) noexcept nogil
 cdef bint _without_site(

@@ -9,15 +9,21 @@ import cython
 import numpy as np
 from cython.cimports.libc.math import expm1, isfinite, log1p
 from cython.cimports.onepass.engine.network import fill_weight_jacobian, forward, move_towards
-from cython.cimports.onepass.engine.network_records import BlockShape, NetworkRule, Signals, TrainingPass
-from cython.cimports.onepass.engine.vector_matches import NoiseState, VectorMatch
+from cython.cimports.onepass.engine.network_records import BlockShape, CompiledPass, NetworkRule, Signals
+from cython.cimports.onepass.engine.vector_matches import NetworkProgress, VectorMatch
 from scipy.linalg.blas import dgemm, dsymm, dsyrk, sgemm, ssymm, ssyrk
 
 _BLAS = {np.dtype(np.float64): (dsymm, dsyrk, dgemm), np.dtype(np.float32): (ssymm, ssyrk, sgemm)}
 
 
 def learn_batches(
-    work: TrainingPass, batch: cython.Py_ssize_t, shape: BlockShape, rule: NetworkRule, noise: NoiseState, mean, cov
+    work: CompiledPass,
+    batch: cython.Py_ssize_t,
+    shape: BlockShape,
+    rule: NetworkRule,
+    noise: NetworkProgress,
+    mean,
+    cov,
 ) -> int:
     """Learn a pass, ``batch`` rows per step, in place; return the number of rows learned.
 
@@ -87,7 +93,7 @@ def move_rows(shape: BlockShape, rule: NetworkRule, count: cython.Py_ssize_t, co
 
 
 def linearise_rows(
-    work: TrainingPass,
+    work: CompiledPass,
     first: cython.Py_ssize_t,
     shape: BlockShape,
     rule: NetworkRule,
@@ -114,10 +120,10 @@ def linearise_rows(
 
 
 def match_in_turn(
-    work: TrainingPass,
+    work: CompiledPass,
     first: cython.Py_ssize_t,
     rule: NetworkRule,
-    noise: NoiseState,
+    noise: NetworkProgress,
     outputs: cython.double[:, ::1],
     joint: cython.double[:, ::1],
     score: cython.double[::1],

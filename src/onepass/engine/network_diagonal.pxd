@@ -1,7 +1,7 @@
 from onepass.engine.moments cimport CompiledActivation
-from onepass.engine.network_records cimport NetworkRule, NetworkShape, Signals, TrainingPass
+from onepass.engine.network_records cimport NetworkRule, NetworkShape, Signals, CompiledPass
 from onepass.engine.rows cimport Real
-from onepass.engine.vector_matches cimport NoiseState, VectorLikelihood, VectorMatch
+from onepass.engine.vector_matches cimport NetworkProgress, VectorLikelihood, VectorMatch
 
 cdef class DiagonalWorkspace:
     cdef object memory
@@ -13,7 +13,7 @@ cdef class DiagonalWorkspace:
     cdef double* cov
 
 cpdef Py_ssize_t learn_diagonal(
-    TrainingPass work, NetworkShape shape, NetworkRule rule, NoiseState noise, Real[::1] mean, Real[::1] variance
+    CompiledPass work, NetworkShape shape, NetworkRule rule, NetworkProgress noise, Real[::1] mean, Real[::1] variance
 )
 cpdef object look_diagonal(
     const double[::1] row, NetworkShape shape, NetworkRule rule, const Real[::1] mean, const Real[::1] variance
@@ -23,12 +23,12 @@ cdef void _look(
     Signals signals, DiagonalWorkspace space
 ) noexcept nogil
 cdef Py_ssize_t _learn_rows(
-    TrainingPass work, NetworkShape shape, NetworkRule rule, NoiseState noise, Real* mean, Real* variance,
+    CompiledPass work, NetworkShape shape, NetworkRule rule, NetworkProgress noise, Real* mean, Real* variance,
     DiagonalWorkspace space, Signals signals, VectorMatch match
 ) noexcept nogil
 cdef double _match(
     NetworkShape shape, VectorLikelihood likelihood, Signals signals, DiagonalWorkspace space, const double* target,
-    NoiseState noise, VectorMatch match
+    NetworkProgress noise, VectorMatch match
 ) noexcept nogil
 cdef void _forward(
     NetworkShape shape, CompiledActivation activation, const Real* mean, const Real* variance, Signals signals,

@@ -1,7 +1,7 @@
 from onepass.engine.moments cimport CompiledActivation
-from onepass.engine.network_records cimport NetworkRule, TrainingPass
+from onepass.engine.network_records cimport NetworkRule, CompiledPass
 from onepass.engine.rows cimport Real
-from onepass.engine.vector_matches cimport NoiseState, VectorMatch
+from onepass.engine.vector_matches cimport NetworkProgress, VectorMatch
 
 cdef struct Layer:
     # Its form: see LayerForm.
@@ -43,7 +43,7 @@ cdef void _look(
     Real* memory, double* small
 ) noexcept nogil
 cdef bint _learn_row(
-    TrainingPass work, Py_ssize_t i, Py_ssize_t t, LayerShape shape, NetworkRule rule, NoiseState noise, Real* mean,
+    CompiledPass work, Py_ssize_t i, Py_ssize_t t, LayerShape shape, NetworkRule rule, NetworkProgress noise, Real* mean,
     Real* values, Real* memory, double* small, VectorMatch match
 ) noexcept nogil
 cdef void _forward(

@@ -34,10 +34,10 @@ from typing import NamedTuple
 import cython
 import numpy as np
 from cython.cimports.libc.math import fabs, isfinite, sqrt
-from cython.cimports.onepass.engine.network_records import NetworkRule, TrainingPass
+from cython.cimports.onepass.engine.network_records import CompiledPass, NetworkRule
 from cython.cimports.onepass.engine.rows import Real
 from cython.cimports.onepass.engine.small_matrices import diagonalise
-from cython.cimports.onepass.engine.vector_matches import NoiseState, VectorMatch
+from cython.cimports.onepass.engine.vector_matches import NetworkProgress, VectorMatch
 from cython.cimports.scipy.linalg import cython_blas
 from scipy.linalg.blas import dgemm, sgemm
 
@@ -320,7 +320,7 @@ class OpenBlock(_Block):
         self.row[:] = row
         self.is_seen = True
 
-    def learn(self, work: TrainingPass, rule, noise) -> int:
+    def learn(self, work: CompiledPass, rule, noise) -> int:
         """Learn a pass of one row; return 1, or 0 if it is not finite: then nothing of the belief has changed."""
         i = work.order[0]
         row = np.asarray(work.rows[i])
@@ -350,7 +350,7 @@ class OpenBlock(_Block):
         self.n_learned, self.is_begun, self.is_seen = 0, False, False
 
 
-def learn_layers(work: TrainingPass, shape: LayerShape, rule: NetworkRule, noise: NoiseState, mean, values) -> int:
+def learn_layers(work: CompiledPass, shape: LayerShape, rule: NetworkRule, noise: NetworkProgress, mean, values) -> int:
     """Learn a pass, in place; return the number of rows learned.
 
     They are all, those up to one that raised an alarm, see `outliers`, or those before one that is not finite.
@@ -438,12 +438,12 @@ def _plan_of(shape, number, small):
 
 
 def learn_block(
-    work: TrainingPass,
+    work: CompiledPass,
     first: cython.Py_ssize_t,
     count: cython.Py_ssize_t,
     shape: LayerShape,
     rule: NetworkRule,
-    noise: NoiseState,
+    noise: NetworkProgress,
     mean: Real[::1],
     values: Real[::1],
     memory: Real[::1],
@@ -491,12 +491,12 @@ def see_row(
 
 
 def learn_seen(
-    work: TrainingPass,
+    work: CompiledPass,
     i: cython.Py_ssize_t,
     t: cython.Py_ssize_t,
     shape: LayerShape,
     rule: NetworkRule,
-    noise: NoiseState,
+    noise: NetworkProgress,
     mean: Real[::1],
     values: Real[::1],
     memory: Real[::1],

@@ -1,7 +1,7 @@
 from onepass.engine.moments cimport CompiledActivation
-from onepass.engine.network_records cimport NetworkRule, NetworkShape, Signals, TrainingPass
+from onepass.engine.network_records cimport NetworkRule, NetworkShape, Signals, CompiledPass
 from onepass.engine.rows cimport Real
-from onepass.engine.vector_matches cimport NoiseState, VectorMatch
+from onepass.engine.vector_matches cimport NetworkProgress, VectorMatch
 
 ctypedef fused Left:
     float
@@ -29,7 +29,7 @@ cdef class LowRankWorkspace:
     cdef double* variances
 
 cpdef Py_ssize_t learn_low_rank(
-    TrainingPass work, Py_ssize_t first, NoiseState noise, LowRankWorkspace space, Real[::1] mean, Real[::1] variance,
+    CompiledPass work, Py_ssize_t first, NetworkProgress noise, LowRankWorkspace space, Real[::1] mean, Real[::1] variance,
     Real[:, ::1] precision_root, Real[:, ::1] cov_root, Real[::1] used
 )
 cpdef object look_low_rank(
@@ -41,7 +41,7 @@ cdef void _look(
     LowRankWorkspace space
 ) noexcept nogil
 cdef Py_ssize_t _learn_rows(
-    TrainingPass work, Py_ssize_t first, NoiseState noise, LowRankWorkspace space, Real* mean, const Real* variance,
+    CompiledPass work, Py_ssize_t first, NetworkProgress noise, LowRankWorkspace space, Real* mean, const Real* variance,
     Real* precision_root, Real* cov_root, Py_ssize_t* used
 ) noexcept nogil
 cdef bint _is_deep(NetworkShape shape, Py_ssize_t layer) noexcept nogil

@@ -1,5 +1,5 @@
 from onepass.engine.moments cimport CompiledActivation
-from onepass.engine.vector_matches cimport NoiseState, VectorLikelihood, VectorMatch
+from onepass.engine.vector_matches cimport NetworkProgress, VectorLikelihood, VectorMatch
 
 cdef class Signals
 
@@ -25,7 +25,7 @@ cdef class NetworkRule:
     cdef readonly double drift, kept  # share of the covariance that is left before each row
     cdef const double[::1] prior_var, added  # to the variances before each row
 
-cdef class TrainingPass:
+cdef class CompiledPass:
     cdef const double[:, ::1] rows
     cdef const double[:, ::1] targets
     cdef const Py_ssize_t[::1] order
@@ -37,13 +37,13 @@ cdef class TrainingPass:
     cdef const double[::1] weights
     cdef readonly double noise_gain, noise_bound
     cdef readonly bint keeps_record, keeps_outputs, is_first
-    cdef void start_row(self, Py_ssize_t i, NoiseState noise) noexcept nogil
+    cdef void start_row(self, Py_ssize_t i, NetworkProgress noise) noexcept nogil
     cdef void write_down(
-        self, Py_ssize_t i, double density, NetworkRule rule, const double* mean, const double* cov, NoiseState noise,
+        self, Py_ssize_t i, double density, NetworkRule rule, const double* mean, const double* cov, NetworkProgress noise,
         VectorMatch match
     ) noexcept nogil
     cdef void finish_row(
-        self, Py_ssize_t i, NetworkRule rule, const double* mean, const double* cov, NoiseState noise
+        self, Py_ssize_t i, NetworkRule rule, const double* mean, const double* cov, NetworkProgress noise
     ) noexcept nogil
 
 cdef class Sites:

@@ -83,8 +83,8 @@ class NetworkRule:
         return NetworkRule, (self.activation, self.likelihood, self.drift, np.asarray(self.prior_var))
 
 
-class TrainingPass:
-    """One pass over rows: what comes in, and what is written down about each row from before it was learned.
+class CompiledPass:
+    """A pass over rows as kernels take it: what comes in, and what is written down about each row before it is learned.
 
     Parameters
     ----------

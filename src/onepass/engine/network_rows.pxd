@@ -1,7 +1,7 @@
 from onepass.engine.network cimport Workspace
 from onepass.engine.network_records cimport BlockShape, NetworkRule, Signals
 from onepass.engine.one_row cimport OneRow
-from onepass.engine.vector_matches cimport NoiseState, VectorMatch
+from onepass.engine.vector_matches cimport NetworkProgress, VectorMatch
 
 cdef class _Space:
     cdef Workspace space
@@ -11,7 +11,7 @@ cdef class _Space:
 cdef class NetworkRow(OneRow):
     cdef BlockShape shape
     cdef NetworkRule rule
-    cdef NoiseState noise, scored_noise
+    cdef NetworkProgress noise, scored_noise
     cdef VectorMatch scored
     cdef double[::1] kept
     cdef double[::1] mean, cov, target

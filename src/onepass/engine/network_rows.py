@@ -29,7 +29,7 @@ class NetworkRow(OneRow):
     ----------
     shape : BlockShape
     rule : NetworkRule
-    noise : NoiseState
+    noise : NetworkProgress
     mean, cov : the numbers of a belief, which are changed in place
     noise_gain : of the noise's learning, see `onepass.engine.vector_matches.VectorLikelihood.learn_noise`
     period : rows between two steps of forgetting; 0 for none

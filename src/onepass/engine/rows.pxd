@@ -2,7 +2,7 @@ from onepass.engine.matches cimport CompiledLikelihood
 from onepass.engine.noise cimport AllRows, Response
 from onepass.engine.one_row cimport OneRow
 from onepass.engine.outliers cimport Trust
-from onepass.engine.step cimport LearningState, Site
+from onepass.engine.step cimport PerceptronProgress, Site
 
 cimport cython
 
@@ -41,10 +41,10 @@ cdef class Rows:
     cdef const double[::1] targets
     cdef double[:, ::1] records, kept_sites
     cdef Row row(self, Py_ssize_t i) noexcept nogil
-    cdef bint finish(self, Py_ssize_t i, LearningState state, Seen seen, double noise) noexcept nogil
+    cdef bint finish(self, Py_ssize_t i, PerceptronProgress state, Seen seen, double noise) noexcept nogil
 
 @cython.final
-cdef class RowRule:
+cdef class PerceptronRule:
     cdef readonly CompiledLikelihood likelihood
     cdef readonly int bias
     cdef readonly Py_ssize_t period
@@ -59,8 +59,8 @@ cdef class Wander:
     cdef const double[::1] added
 
 cdef class RowLearner(OneRow):
-    cdef RowRule rule
-    cdef LearningState state, saved_state
+    cdef PerceptronRule rule
+    cdef PerceptronProgress state, saved_state
     cdef double[::1] mean, scratch, saved
     cdef Prior prior
     cdef double[:, ::1] root
@@ -72,17 +72,17 @@ cdef class RowLearner(OneRow):
 cdef class DenseRowLearner(RowLearner):
     cdef Wander wander
     cdef double cancelled
-    cdef LearningState before
+    cdef PerceptronProgress before
 
 cdef Seen learn_row_root(
-    const Row* row, RowRule rule, LearningState state, Real* mean, Real* root, bint packed, const Prior* prior,
+    const Row* row, PerceptronRule rule, PerceptronProgress state, Real* mean, Real* root, bint packed, const Prior* prior,
     bint forgets, Real* scratch
 ) noexcept nogil
 cdef Seen learn_row_dense(
-    const Row* row, RowRule rule, LearningState state, LearningState before, Wander wander, double cancelled, Real* mean,
+    const Row* row, PerceptronRule rule, PerceptronProgress state, PerceptronProgress before, Wander wander, double cancelled, Real* mean,
     Real* cov, Real* scratch
 ) noexcept nogil
-cdef Py_ssize_t scratch_size(RowRule rule, Py_ssize_t p) noexcept nogil
+cdef Py_ssize_t scratch_size(PerceptronRule rule, Py_ssize_t p) noexcept nogil
 cdef double _root_input_var(
     const Row* row, Py_ssize_t bias, Py_ssize_t p, const Real* mean, const Real* root, bint packed
 ) noexcept nogil
@@ -92,14 +92,14 @@ cdef void _relative_root(
 ) noexcept nogil
 cdef void _subtract_rows(Py_ssize_t p, Py_ssize_t i, const Real* factor, Real* root, bint packed) noexcept nogil
 cdef void respond_once(
-    Py_ssize_t p, double var, const Real* gain, const Real* mean, RowRule rule, Prior prior, Response* response
+    Py_ssize_t p, double var, const Real* gain, const Real* mean, PerceptronRule rule, Prior prior, Response* response
 ) noexcept nogil
 cdef void _respond_root(
     Prior prior, Py_ssize_t steps, const Real* coords, double var, const Real* mean, const Real* root, bint packed,
     Response* response
 ) noexcept nogil
 cdef void _reweigh_root(
-    Prior prior, LearningState state, Real* mean, Real* root, bint packed, Real* space
+    Prior prior, PerceptronProgress state, Real* mean, Real* root, bint packed, Real* space
 ) noexcept nogil
 cdef void rescale_root(
     Prior prior, Trust trust, double* mean, double* root, bint packed, double* space
@@ -115,4 +115,4 @@ cdef void _factor_row(
 cdef void _store(Py_ssize_t p, const Real* mean, const Real* root, bint packed, Real* saved) noexcept nogil
 cdef void _restore(Py_ssize_t p, Real* mean, Real* root, bint packed, const Real* saved) noexcept nogil
 cdef double _wandered(double variance, double kept, double added, double n) noexcept nogil
-cdef bint _forgets_now(RowRule rule, LearningState state) noexcept nogil
+cdef bint _forgets_now(PerceptronRule rule, PerceptronProgress state) noexcept nogil

@@ -13,7 +13,7 @@ from cython.cimports.libc.string import memcpy
 from cython.cimports.onepass.engine.noise import AllRows, Response, tridiagonalise
 from cython.cimports.onepass.engine.one_row import OneRow
 from cython.cimports.onepass.engine.outliers import Trust
-from cython.cimports.onepass.engine.step import LearningState, Site, learn_noise, learn_row, learn_scalar
+from cython.cimports.onepass.engine.step import PerceptronProgress, Site, learn_noise, learn_row, learn_scalar
 
 _TINY = cython.declare(cython.double, 1e-100)  # the square root of a share of the variance that is none
 EXHAUSTED = 1e-24  # squares that are all rounding, of a vector of Lanczos's method
@@ -63,7 +63,7 @@ class Rows:
         return state.trust.is_alarmed() and self.kept_sites.shape[0] == 0
 
 
-class RowRule:
+class PerceptronRule:
     """How a perceptron learns a row, apart from its belief.
 
     Parameters
@@ -104,7 +104,7 @@ class RowRule:
 
     def __reduce__(self):
         arrays = (np.asarray(self.priors), np.asarray(self.centre), np.asarray(self.precisions))
-        return RowRule, (self.likelihood, self.bias, self.period, self.keep, *arrays)
+        return PerceptronRule, (self.likelihood, self.bias, self.period, self.keep, *arrays)
 
 
 class Wander:
@@ -943,7 +943,12 @@ class DenseRowLearner(RowLearner):
 
 
 def rows_root(
-    rows: Rows, rule: RowRule, state: LearningState, mean: Real[::1], root: Real[:, ::1], forgets: cython.bint
+    rows: Rows,
+    rule: PerceptronRule,
+    state: PerceptronProgress,
+    mean: Real[::1],
+    root: Real[:, ::1],
+    forgets: cython.bint,
 ) -> int:
     """Learn rows into ``C = R'R``, ``R`` lower triangular, and forget between them unless the caller does."""
     n: cython.Py_ssize_t = rows.targets.shape[0]
@@ -1086,8 +1091,8 @@ def _multiply_lower(
 
 def rows_dense(
     rows: Rows,
-    rule: RowRule,
-    state: LearningState,
+    rule: PerceptronRule,
+    state: PerceptronProgress,
     wander: Wander,
     cancelled: cython.double,
     mean: Real[::1],
@@ -1103,7 +1108,7 @@ def rows_dense(
     learned: cython.Py_ssize_t = n
     digits_lost: cython.bint = False
     space: Real[::1] = np.empty(2 * p, dtype=np.asarray(mean).dtype)
-    before: LearningState = state.copy()
+    before: PerceptronProgress = state.copy()
     with cython.nogil:
         for i in range(n):
             row: Row = rows.row(i)
@@ -1130,7 +1135,7 @@ def rows_dense(
 
 
 def rows_diagonal(
-    rows: Rows, rule: RowRule, state: LearningState, wander: Wander, mean: Real[::1], variance: Real[::1]
+    rows: Rows, rule: PerceptronRule, state: PerceptronProgress, wander: Wander, mean: Real[::1], variance: Real[::1]
 ) -> int:
     """Learn rows into independent weights."""
     n: cython.Py_ssize_t = rows.targets.shape[0]
@@ -1211,8 +1216,8 @@ def rows_sparse(
     data: cython.const[cython.double][::1],
     indices: cython.const[Index][::1],
     indptr: cython.const[Index][::1],
-    rule: RowRule,
-    state: LearningState,
+    rule: PerceptronRule,
+    state: PerceptronProgress,
     wander: Wander,
     mean: Real[::1],
     variance: Real[::1],

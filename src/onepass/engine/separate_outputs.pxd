@@ -1,6 +1,6 @@
-from onepass.engine.network_records cimport BlockShape, NetworkRule, TrainingPass
+from onepass.engine.network_records cimport BlockShape, NetworkRule, CompiledPass
 from onepass.engine.rows cimport Real
-from onepass.engine.vector_matches cimport NoiseState, VectorMatch
+from onepass.engine.vector_matches cimport NetworkProgress, VectorMatch
 
 cdef class OutputWorkspace:
     cdef object memory
@@ -10,11 +10,11 @@ cdef class OutputWorkspace:
     cdef double* mean
 
 cdef Py_ssize_t _learn_rows(
-    TrainingPass work, BlockShape shape, NetworkRule rule, NoiseState noise, Real* mean, Real* cov,
+    CompiledPass work, BlockShape shape, NetworkRule rule, NetworkProgress noise, Real* mean, Real* cov,
     OutputWorkspace space, VectorMatch match
 ) noexcept nogil
 cdef bint match_row(
-    TrainingPass work, Py_ssize_t i, NetworkRule rule, NoiseState noise, const double* mean, const double* cov,
+    CompiledPass work, Py_ssize_t i, NetworkRule rule, NetworkProgress noise, const double* mean, const double* cov,
     VectorMatch match
 ) noexcept nogil
 cdef void _downdate(Py_ssize_t width, double information, Real* cov, const double* gain) noexcept nogil

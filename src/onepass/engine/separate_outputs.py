@@ -45,7 +45,7 @@ class OutputWorkspace:
         self.mean = self.cov + n * n
 
 
-def learn_separate(work: TrainingPass, shape: BlockShape, rule: NetworkRule, noise: NoiseState, mean, cov) -> int:
+def learn_separate(work: CompiledPass, shape: BlockShape, rule: NetworkRule, noise: NetworkProgress, mean, cov) -> int:
     """Learn a pass in place; returns the number of rows learned, fewer if one is not finite or raised an alarm."""
     if shape.width[0] + 1 < _WIDE or rule.drift > _MOST_DRIFT:
         return learn_row_by_row(work, shape, rule, noise, mean, cov)
@@ -59,7 +59,7 @@ def learn_separate(work: TrainingPass, shape: BlockShape, rule: NetworkRule, noi
 
 
 def learn_row_by_row(
-    work: TrainingPass, shape: BlockShape, rule: NetworkRule, noise: NoiseState, mean: Real[::1], cov: Real[::1]
+    work: CompiledPass, shape: BlockShape, rule: NetworkRule, noise: NetworkProgress, mean: Real[::1], cov: Real[::1]
 ):
     """Learn a pass of which each row touches the blocks; returns the number of rows learned, as `learn_separate`."""
     space = OutputWorkspace(shape)
@@ -141,12 +141,12 @@ def _downdate(width, information, cov, gain):
 
 
 def _learn_block(
-    work: TrainingPass,
+    work: CompiledPass,
     first: cython.Py_ssize_t,
     count: cython.Py_ssize_t,
     shape: BlockShape,
     rule: NetworkRule,
-    noise: NoiseState,
+    noise: NetworkProgress,
     mean,
     cov,
 ):
@@ -181,10 +181,10 @@ def _learn_block(
 
 
 def match_rows(
-    work: TrainingPass,
+    work: CompiledPass,
     first: cython.Py_ssize_t,
     rule: NetworkRule,
-    noise: NoiseState,
+    noise: NetworkProgress,
     growth: cython.const[cython.double][::1],
     outputs: cython.double[:, ::1],
     products: cython.double[:, :, ::1],

@@ -41,7 +41,7 @@ cdef struct NoiseMatch:
     double noise_weight
 
 @cython.final
-cdef class LearningState:
+cdef class PerceptronProgress:
     cdef public double noise, noise_weight, noise_window, log_evidence, n_seen, log_density, row_evidence
     cdef public double reference, squares, weight, copies, trusted_copies, log_start, start_weight, last_log_noise, last_seen, last_noise_weight, total, largest
     cdef public Trust trust
@@ -55,7 +55,7 @@ cdef class LearningState:
         self, double[:, ::1] records, Py_ssize_t i, double mean, double var, double noise
     ) noexcept nogil
     cdef void count_row(self) noexcept nogil
-    cpdef void assign(self, LearningState other) noexcept nogil
+    cpdef void assign(self, PerceptronProgress other) noexcept nogil
     cpdef void begin_anew(self) noexcept nogil
     cdef void start_over(self) noexcept nogil
     cpdef void start_reweighing(self) noexcept nogil
@@ -64,19 +64,19 @@ cdef class LearningState:
     cdef double new_reference(self, const AllRows* all_rows) noexcept nogil
 
 cdef (double, double) _error_of(
-    CompiledLikelihood likelihood, LearningState state, double mean, double var, double y
+    CompiledLikelihood likelihood, PerceptronProgress state, double mean, double var, double y
 ) noexcept nogil
 cdef (double, double, double) _set_aside(
-    LearningState state, double error, double var, double row_weight
+    PerceptronProgress state, double error, double var, double row_weight
 ) noexcept nogil
 cdef (Py_ssize_t, Py_ssize_t) _nodes_for(double std) noexcept nogil
 cdef (double, double, double) _linear_step(
     double mean, double var, double input_var, double y, double noise, double row_weight
 ) noexcept nogil
 cdef (double, double, double) _linear_copies(
-    LearningState state, double mean, double var, double y, double row_weight
+    PerceptronProgress state, double mean, double var, double y, double row_weight
 ) noexcept nogil
-cdef void learn_noise(LearningState state, const Response* response) noexcept nogil
+cdef void learn_noise(PerceptronProgress state, const Response* response) noexcept nogil
 cdef void _read_response(const double[:, ::1] numbers, Response* response) noexcept nogil
 cdef (double, double, double) _noise_mixture(
     double e, double v, double input_var, double w, double noise_copies, const Response* response, double s, double noise, double std
@@ -88,37 +88,37 @@ cdef double _log_copies(
     double error, double var, double noise, double log_noise, double w, double noise_copies
 ) noexcept nogil
 cdef (double, double, double) _learn_copy(
-    CompiledLikelihood likelihood, LearningState state, double mean, double var, double input_var, double y,
+    CompiledLikelihood likelihood, PerceptronProgress state, double mean, double var, double input_var, double y,
     double row_weight, bint first
 ) noexcept nogil
 cdef NoiseMatch _match_noise(
     CompiledLikelihood likelihood, double mean, double var, double y, double log_noise, double std
 ) noexcept nogil
 cpdef (double, double, double) learn_scalar(
-    CompiledLikelihood likelihood, LearningState state, double mean, double var, double input_var, double y
+    CompiledLikelihood likelihood, PerceptronProgress state, double mean, double var, double input_var, double y
 ) noexcept nogil
 cdef (double, double, double) _learn_copies(
-    CompiledLikelihood likelihood, LearningState state, double mean, double var, double input_var, double y,
+    CompiledLikelihood likelihood, PerceptronProgress state, double mean, double var, double input_var, double y,
     double row_weight
 ) noexcept nogil
 cdef (double, double, double) learn_row(
-    CompiledLikelihood likelihood, LearningState state, double mean, double var, double input_var, double y, Site* site
+    CompiledLikelihood likelihood, PerceptronProgress state, double mean, double var, double input_var, double y, Site* site
 ) noexcept nogil
-cdef Cavity _cavity(LearningState state, double mean, double var, const Site* site) noexcept nogil
+cdef Cavity _cavity(PerceptronProgress state, double mean, double var, const Site* site) noexcept nogil
 cdef (double, double, double) _learn_again(
-    CompiledLikelihood likelihood, LearningState state, double mean, double var, double input_var, double y, Site* site
+    CompiledLikelihood likelihood, PerceptronProgress state, double mean, double var, double input_var, double y, Site* site
 ) noexcept nogil
-cdef bint _replace_noise(LearningState state, const Cavity* cavity, const Site* new) noexcept nogil
+cdef bint _replace_noise(PerceptronProgress state, const Cavity* cavity, const Site* new) noexcept nogil
 cdef (double, double) _learned_noise(NoiseMatch after, double log_noise, double weight, double trusted) noexcept nogil
 cdef (double, double) _tempered_noise(
-    LearningState state, double noise, double noise_weight, double row_weight
+    PerceptronProgress state, double noise, double noise_weight, double row_weight
 ) noexcept nogil
 cdef double _towards(double old, double new) noexcept nogil
 cdef (double, double) score_row(
-    CompiledLikelihood likelihood, LearningState state, double mean, double own_var, double input_var,
+    CompiledLikelihood likelihood, PerceptronProgress state, double mean, double own_var, double input_var,
     const Response* response, double y
 ) noexcept nogil
 cpdef object score_rows(
-    CompiledLikelihood likelihood, LearningState state, const double[::1] mean, const double[::1] var,
+    CompiledLikelihood likelihood, PerceptronProgress state, const double[::1] mean, const double[::1] var,
     const double[::1] input_var, const double[:, :, ::1] responses, const double[::1] y
 )

@@ -35,7 +35,7 @@ from onepass.engine.noise import NOISE_FLOOR
 
 NOISE_START, NOISE_START_WEIGHT = 0.1, 2.0 / 9.0  # before the first row its log has a standard deviation of 3
 SITE_SIZE = cython.sizeof(Site) // cython.sizeof(cython.double)
-# The numbers of a `LearningState` in the order of `LearningState.to_array`, without those of its trust.
+# The numbers of a `PerceptronProgress` in the order of `PerceptronProgress.to_array`, without those of its trust.
 STATE_FIELDS = (
     *("noise", "noise_weight", "noise_window", "log_evidence", "n_seen", "largest", "reference", "squares", "weight"),
     *("copies", "trusted_copies", "log_start", "start_weight", "last_log_noise", "last_seen", "last_noise_weight"),
@@ -106,8 +106,8 @@ class RowRecord(NamedTuple):
         return RowRecord(*records.T.copy())
 
 
-class LearningState:
-    """All that learning changes besides the belief itself.
+class PerceptronProgress:
+    """All that learning changes in a perceptron besides its belief; `vector_matches.NetworkProgress` is for networks.
 
     Parameters
     ----------
@@ -155,9 +155,9 @@ class LearningState:
         """Whether the noise is learned."""
         return self.noise_weight > 0.0
 
-    def copy(self) -> "LearningState":
+    def copy(self) -> "PerceptronProgress":
         """Make an independent copy."""
-        made = LearningState(trust=self.trust.copy())
+        made = PerceptronProgress(trust=self.trust.copy())
         made.assign(self)
         made.row_weights = self.row_weights
         return made
@@ -194,9 +194,9 @@ class LearningState:
         return np.concatenate([[getattr(self, name) for name in STATE_FIELDS], self.trust.to_array()])
 
     @staticmethod
-    def from_array(numbers) -> "LearningState":
+    def from_array(numbers) -> "PerceptronProgress":
         """Take what `to_array` gave."""
-        made = LearningState(trust=Trust(numbers[STATE_SIZE:]))
+        made = PerceptronProgress(trust=Trust(numbers[STATE_SIZE:]))
         for name, number in zip(STATE_FIELDS, numbers, strict=False):
             setattr(made, name, number)
         return made
@@ -313,7 +313,7 @@ class LearningState:
         return self.new_reference(cython.address(all_rows))
 
     def __reduce__(self):
-        return LearningState.from_array, (self.to_array(),)
+        return PerceptronProgress.from_array, (self.to_array(),)
 
 
 def _match_noise(likelihood, mean, var, y, log_noise, std):

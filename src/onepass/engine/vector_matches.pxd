@@ -5,7 +5,7 @@ cdef enum:
     N_NODES = 43
     MOST_NODES = 256  # of the integral over classes
 
-cdef class NoiseState:
+cdef class NetworkProgress:
     cdef readonly object noise, noise_weight, scale, scale_weight, usual_var, largest
     cdef public Trust trust
     cdef public double row_weight, row_evidence, log_evidence
@@ -63,70 +63,70 @@ cdef class VectorLikelihood:
     cdef bint copies_in_closed_form
     cdef readonly bint may_widen  # whether a target that is trusted may make outputs less certain
     cdef double match_once(
-        self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
+        self, const double* mean, const double* cov, const double* target, NetworkProgress state, VectorMatch out
     ) noexcept nogil
     cdef double match_power(
-        self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
+        self, const double* mean, const double* cov, const double* target, NetworkProgress state, VectorMatch out
     ) noexcept nogil
     cdef double match_copies(
-        self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
+        self, const double* mean, const double* cov, const double* target, NetworkProgress state, VectorMatch out
     ) noexcept nogil
     cdef double set_aside(
-        self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
+        self, const double* mean, const double* cov, const double* target, NetworkProgress state, VectorMatch out
     ) noexcept nogil
     cdef void step_of_copies(self, const double* cov, VectorMatch out) noexcept nogil
     cdef double match(
-        self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
+        self, const double* mean, const double* cov, const double* target, NetworkProgress state, VectorMatch out
     ) noexcept nogil
     cdef double match_trusted(
-        self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
+        self, const double* mean, const double* cov, const double* target, NetworkProgress state, VectorMatch out
     ) noexcept nogil
     cdef bint is_unobserved(self, const double* target) noexcept nogil
-    cdef double match_nothing(self, NoiseState state, VectorMatch out) noexcept nogil
+    cdef double match_nothing(self, NetworkProgress state, VectorMatch out) noexcept nogil
     cdef double match_separate(
-        self, const double* mean, const double* cov, const double* target, NoiseState state, VectorMatch out
+        self, const double* mean, const double* cov, const double* target, NetworkProgress state, VectorMatch out
     ) noexcept nogil
-    cdef (double, double) note_blank(self, double log_z, const double* target, NoiseState state) noexcept nogil
+    cdef (double, double) note_blank(self, double log_z, const double* target, NetworkProgress state) noexcept nogil
     cdef double log_uninformative(self, const double* target) noexcept nogil
     cdef double wrong_given_uninformative(self, const double* target) noexcept nogil
     cdef double doubt(
-        self, double log_z, const double* mean, const double* cov, const double* target, NoiseState state,
+        self, double log_z, const double* mean, const double* cov, const double* target, NetworkProgress state,
         VectorMatch out
     ) noexcept nogil
     cdef void move_noise(
-        self, const double* mean, const double* cov, const double* target, NoiseState state, double gain, double bound
+        self, const double* mean, const double* cov, const double* target, NetworkProgress state, double gain, double bound
     ) noexcept nogil
     cdef double expected_noise(
-        self, const double* mean, const double* cov, NoiseState state, Py_ssize_t k
+        self, const double* mean, const double* cov, NetworkProgress state, Py_ssize_t k
     ) noexcept nogil
     cdef void marginals(self, const double* mean, const double* cov, double* centre, double* var, VectorMatch out) noexcept nogil
     cdef void update_noise(
-        self, const double* mean, const double* cov, const double* target, NoiseState state, double gain, double bound
+        self, const double* mean, const double* cov, const double* target, NetworkProgress state, double gain, double bound
     ) noexcept nogil
     cdef void describe(
-        self, const double* mean, const double* cov, NoiseState state, double* record, VectorMatch out
+        self, const double* mean, const double* cov, NetworkProgress state, double* record, VectorMatch out
     ) noexcept nogil
-    cdef void keep(self, const double* mean, const double* cov, NoiseState state, double* into) noexcept nogil
-    cdef void calibrate(self, double* mean, double* cov, NoiseState state, double times) noexcept nogil
+    cdef void keep(self, const double* mean, const double* cov, NetworkProgress state, double* into) noexcept nogil
+    cdef void calibrate(self, double* mean, double* cov, NetworkProgress state, double times) noexcept nogil
     cdef double score_kept(
-        self, double* row, const double* noise_scale, const double* target, NoiseState state, VectorMatch out
+        self, double* row, const double* noise_scale, const double* target, NetworkProgress state, VectorMatch out
     ) noexcept nogil
     cdef bint accepts(self, const double* target) noexcept nogil
     cpdef raise_pending(self)
 
 cdef class NoisyNumbers(VectorLikelihood):
-    cdef void calibrate_cov(self, double* cov, NoiseState state, double times) noexcept nogil
+    cdef void calibrate_cov(self, double* cov, NetworkProgress state, double times) noexcept nogil
     cdef (double, double) noise_change(
-        self, double expected, double square, double total, NoiseState state, Py_ssize_t k
+        self, double expected, double square, double total, NetworkProgress state, Py_ssize_t k
     ) noexcept nogil
 
     cdef double log_share(
         self, Py_ssize_t way, double log_z, const double* mean, const double* cov, const double* target,
-        NoiseState state, VectorMatch out
+        NetworkProgress state, VectorMatch out
     ) noexcept nogil
 
     cdef double calibrated(
-        self, double log_z, const double* mean, const double* cov, const double* target, NoiseState state,
+        self, double log_z, const double* mean, const double* cov, const double* target, NetworkProgress state,
         VectorMatch out
     ) noexcept nogil
 
@@ -139,7 +139,7 @@ cdef class HeteroscedasticOutputs(NoisyNumbers):
 cdef class SeparateOutputs(VectorLikelihood):
     cdef CompiledLikelihood one
     cdef (double, double) match_noise(
-        self, double mean, double var, double y, NoiseState state, Py_ssize_t k
+        self, double mean, double var, double y, NetworkProgress state, Py_ssize_t k
     ) noexcept nogil
 
 cdef struct PairMatch:

@@ -68,8 +68,12 @@ for _i, _log_weight in enumerate(-0.5 * _nodes**2 - np.log(np.exp(-0.5 * _nodes*
     _NODES[_i], _LOG_WEIGHTS[_i] = _nodes[_i], _log_weight
 
 
-class NoiseState:
-    """What runs along for every output of a network, each ``(K,)``.
+class NetworkProgress:
+    """All that learning changes in a network besides its belief; of each output, ``(K,)``, the noise and a scale.
+
+    `step.PerceptronProgress` is its counterpart. A perceptron has a belief about its one noise, exact enough to
+    re-weigh the rows of the past by it. A network's errors come from its linearisation as well, so it has a running
+    estimate of each output's noise, and a scale that calibrates what it predicts.
 
     Parameters
     ----------
@@ -109,10 +113,10 @@ class NoiseState:
         self.largest_of = cython.address(view[0])
 
     @staticmethod
-    def start(n_outputs, noise, calibrate, outliers=0.0) -> "NoiseState":
+    def start(n_outputs, noise, calibrate, outliers=0.0) -> "NetworkProgress":
         """Before the first row; a ``noise`` of None is learned, and a share of rows are ``outliers``."""
         learned = noise is None
-        return NoiseState(
+        return NetworkProgress(
             np.full(n_outputs, OUTPUT_NOISE_START if learned else noise),
             np.full(n_outputs, OUTPUT_NOISE_START_WEIGHT if learned else 0.0),
             np.ones(n_outputs),
@@ -139,7 +143,7 @@ class NoiseState:
         if self.scale_weight[0] > 0.0:
             self.scale[:], self.scale_weight[:] = 1.0, SCALE_START_WEIGHT
 
-    def widened(self) -> "NoiseState":
+    def widened(self) -> "NetworkProgress":
         """A copy to predict from, whose scales are wider while they rest on few rows."""
         wider = self.copy()
         wider.scale[:] *= widening(self.scale_weight)
@@ -164,7 +168,7 @@ class NoiseState:
         """Whether predictive scales are learned; else they are 1."""
         return self.scale_weight_of[0] > 0.0
 
-    def with_noise_times(self, factor) -> "NoiseState":
+    def with_noise_times(self, factor) -> "NetworkProgress":
         """A copy whose noise is multiplied by a factor."""
         changed = self.copy()
         changed.noise[:] *= factor
@@ -172,7 +176,7 @@ class NoiseState:
 
     def copy(self) -> "Self":
         """Make an independent copy."""
-        return NoiseState(*self.to_array(), self.trust.copy())
+        return NetworkProgress(*self.to_array(), self.trust.copy())
 
     def to_array(self) -> "FloatArray":
         """All numbers, ``(6, K)``, as they stand in files."""
@@ -184,7 +188,7 @@ class NoiseState:
         self.usual_var[:], self.largest[:] = array[4:]
 
     def __reduce__(self):
-        return NoiseState, (*self.to_array(), self.trust)
+        return NetworkProgress, (*self.to_array(), self.trust)
 
 
 def widening(scale_weight) -> "FloatArray":
@@ -527,7 +531,7 @@ class VectorLikelihood:
             record[6 * n + k] = state.usual_var_of[k]
         self.marginals(mean, cov, record, record + n, out)
 
-    def moment_match(self, mean, cov, target, state: NoiseState) -> "OutputMatch":
+    def moment_match(self, mean, cov, target, state: NetworkProgress) -> "OutputMatch":
         """The `OutputMatch` of one target."""
         out = VectorMatch(self.size)
         means: cython.double[::1] = np.array(mean, dtype=np.float64)
@@ -550,7 +554,7 @@ class VectorLikelihood:
         mean: cython.const[cython.double][::1],
         var: cython.const[cython.double][::1],
         target: cython.const[cython.double][::1],
-        state: NoiseState,
+        state: NetworkProgress,
     ) -> tuple[float, "FloatArray", "FloatArray"]:
         """Log density, score and own information, ``(size,)`` each, of one target of independent outputs."""
         out = VectorMatch(self.size)
@@ -582,7 +586,7 @@ class VectorLikelihood:
             into[5 * n + i] = state.largest_of[i]
         state.trust.write(into + 6 * n)
 
-    def memory_of(self, n_rows, state: NoiseState) -> "FloatArray":
+    def memory_of(self, n_rows, state: NetworkProgress) -> "FloatArray":
         """Memory for what `keep` fills of so many rows."""
         numbers = state.to_array().size + state.trust.to_array().size
         return np.empty((n_rows, self.size * (self.size + 1) + numbers))
@@ -591,7 +595,7 @@ class VectorLikelihood:
         self,
         means: cython.const[cython.double][:, ::1],
         covs: cython.const[cython.double][:, :, ::1],
-        state: NoiseState,
+        state: NetworkProgress,
     ) -> "FloatArray":
         """What `keep` fills of rows that a state predicts."""
         result = self.memory_of(means.shape[0], state)
@@ -632,7 +636,7 @@ class VectorLikelihood:
     def state_of(self, row):
         """The noise and the trust of what was kept of a row, to be used by `score_kept`."""
         noise, trust = np.split(np.asarray(row)[self.size * (self.size + 1) :], [6 * self.n_outputs])
-        return NoiseState(*noise.reshape(6, self.n_outputs), Trust(trust))
+        return NetworkProgress(*noise.reshape(6, self.n_outputs), Trust(trust))
 
     def score_rows(
         self,
@@ -649,7 +653,7 @@ class VectorLikelihood:
             return result
         scores: cython.double[:, ::1] = result
         rows: cython.double[:, ::1] = np.array(kept, order="C")
-        state: NoiseState = self.state_of(kept[0])
+        state: NetworkProgress = self.state_of(kept[0])
         out = VectorMatch(self.size)
         alone: cython.bint = noise_scale.shape[0] == 0
         times: cython.pointer(cython.const[cython.double]) = cython.NULL
@@ -669,7 +673,7 @@ class VectorLikelihood:
         self,
         means: cython.const[cython.double][:, ::1],
         covs: cython.const[cython.double][:, :, ::1],
-        state: NoiseState,
+        state: NetworkProgress,
     ) -> "FloatArray":
         """What each row is predicted from, ``(n, 7, K)``: see `OutputRecord`."""
         result = np.empty((means.shape[0], OUTPUT_RECORD_SIZE, self.n_outputs))
@@ -692,7 +696,7 @@ class VectorLikelihood:
         mean: cython.const[cython.double][::1],
         cov: cython.const[cython.double][:, ::1],
         target: cython.const[cython.double][::1],
-        state: NoiseState,
+        state: NetworkProgress,
         gain: cython.double,
         bound: cython.double,
     ) -> None:
@@ -802,7 +806,7 @@ class NoisyNumbers(VectorLikelihood):
         return True
 
     def calibrate_cov(self, cov, state, times):
-        """Calibrate the variances of outputs, and with them the covariances: see `NoiseState.calibrated_var`.
+        """Calibrate the variances of outputs, and with them the covariances: see `NetworkProgress.calibrated_var`.
 
         Those of a log noise stay as they are.
         """

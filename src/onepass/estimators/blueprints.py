@@ -21,7 +21,8 @@ from onepass.estimators.standardizer import MEAN_AND_STD, SIZE
 from onepass.estimators.targets import ClassTargets, NumberTargets
 from onepass.layers import ImageShape
 from onepass.layers.layout import Layout
-from onepass.models.mixture import BayesianCommittee, Mixture, with_drift
+from onepass.models.committee import BayesianCommittee
+from onepass.models.mixture import Mixture, with_drift
 from onepass.models.network import BayesianNetwork
 from onepass.models.perceptron import BayesianPerceptron
 from onepass.models.weighting import FadingWeights

@@ -21,7 +21,7 @@ from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.prior import perceptron_belief
 from onepass.engine.outliers import GUARD_SIZE, TRUST_SIGNED, TRUST_SINCE_ALARM, TRUST_SIZE, Trust
-from onepass.engine.step import NOISE_WINDOW, STATE_SIZE, LearningState
+from onepass.engine.step import NOISE_WINDOW, STATE_SIZE, PerceptronProgress
 from onepass.layers import as_image_shape, decode_layer
 from onepass.layers.layout import Layout
 from onepass.likelihoods import named
@@ -36,8 +36,8 @@ __all__ = [
     "decode_activation",
     "decode_belief",
     "decode_layout",
-    "decode_learning_state",
     "decode_prior",
+    "decode_progress",
     "decode_trust",
     "encode_activation",
     "nested",
@@ -169,12 +169,12 @@ def checked_trusts(numbers: np.ndarray, n: int, outliers: float) -> FloatArray:
     return np.array(numbers)
 
 
-def decode_learning_state(running: np.ndarray, outliers: float = 0.0) -> LearningState:
+def decode_progress(running: np.ndarray, outliers: float = 0.0) -> PerceptronProgress:
     """Make the state of learning again, if it is one."""
     if running.dtype != np.float64 or running.ndim != 1 or len(running) < STATE_SIZE:
         raise ValueError(f"running has shape {running.shape} where ({STATE_SIZE},) was expected")
     trust = decode_trust(running[STATE_SIZE:], outliers)
-    state = LearningState.from_array(np.concatenate([running[:STATE_SIZE], trust.to_array()]))
+    state = PerceptronProgress.from_array(np.concatenate([running[:STATE_SIZE], trust.to_array()]))
     if not np.isfinite(np.delete(running[:STATE_SIZE], NOISE_WINDOW)).all() or np.isnan(state.noise_window):
         raise ValueError("running holds numbers that are not finite")
     counted = ("noise", "noise_weight", "noise_window", "n_seen", "largest", "reference", "squares", "weight")

@@ -28,7 +28,7 @@ from onepass._validation import NO_TARGET, as_floats, as_floats_or_nan, one_of
 from onepass.activations import Activation, Moments, activation_text, as_activation, compiled_activation
 from onepass.activations.base import broadcast
 from onepass.engine.matches import CompiledLikelihood, PythonLikelihood
-from onepass.engine.vector_matches import NoiseState, OutputRecord, SeparateOutputs, VectorLikelihood
+from onepass.engine.vector_matches import NetworkProgress, OutputRecord, SeparateOutputs, VectorLikelihood
 from onepass.likelihoods.mixtures import central_interval, noise_mixture
 
 __all__ = [
@@ -274,10 +274,10 @@ class Likelihood:
         """Prior standard deviation of every output's bias for a user's ``intercept_scale``."""
         return intercept_scale
 
-    def start_noise(self, n_outputs: int, noise: float | None, calibrate: bool, outliers: float) -> NoiseState:
+    def start_noise(self, n_outputs: int, noise: float | None, calibrate: bool, outliers: float) -> NetworkProgress:
         """State of the noise of a network before the first row; a ``noise`` of None is learned, if there is any."""
         start, weight = self.output_noise_start if noise is None else (noise, 0.0)
-        state = NoiseState.start(n_outputs, start, calibrate, outliers)
+        state = NetworkProgress.start(n_outputs, start, calibrate, outliers)
         state.noise_weight[:] = weight
         return state
 

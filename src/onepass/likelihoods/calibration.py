@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass.engine.vector_matches import ALONE, NoiseState
+from onepass.engine.vector_matches import ALONE, NetworkProgress
 
 __all__ = ["calibrated_covs", "calibrated_roots", "excess_factor", "excess_var"]
 
@@ -32,7 +32,7 @@ def _times(alone: bool) -> float:
     return ALONE if alone else 1.0
 
 
-def calibrated_roots(covs: FloatArray, noise: NoiseState, alone: bool) -> FloatArray:
+def calibrated_roots(covs: FloatArray, noise: NetworkProgress, alone: bool) -> FloatArray:
     """By how much calibration widens the standard deviation of each output that predicts, ``(n, K)``."""
     var = np.diagonal(covs, axis1=1, axis2=2)[:, : noise.scale.shape[-1]]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -40,7 +40,7 @@ def calibrated_roots(covs: FloatArray, noise: NoiseState, alone: bool) -> FloatA
     return np.asarray(np.sqrt(noise.scale + excess))
 
 
-def calibrated_covs(covs: FloatArray, noise: NoiseState, alone: bool) -> FloatArray:
+def calibrated_covs(covs: FloatArray, noise: NetworkProgress, alone: bool) -> FloatArray:
     """Covariances ``(n, size, size)`` of outputs, calibrated; those of a log noise stay as they are."""
     roots = np.ones(covs.shape[:2])
     roots[:, : noise.scale.shape[-1]] = calibrated_roots(covs, noise, alone)

@@ -18,8 +18,8 @@ from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.full import FullGaussian
 from onepass.beliefs.network import NetworkBelief
 from onepass.engine.outliers import Trust
-from onepass.engine.step import LOG_EVIDENCE, N_SEEN, NOISE, NOISE_WEIGHT, NOISE_WINDOW, STATE_SIZE, LearningState
-from onepass.engine.vector_matches import NoiseState
+from onepass.engine.step import LOG_EVIDENCE, N_SEEN, NOISE, NOISE_WEIGHT, NOISE_WINDOW, STATE_SIZE, PerceptronProgress
+from onepass.engine.vector_matches import NetworkProgress
 from onepass.files.registry import savable, savable_names
 from onepass.files.state import Arrays, Parameters, decode_belief, decode_layout, decode_prior, nested, under
 from onepass.layers.layout import Layout
@@ -101,7 +101,7 @@ class PerceptronAdapter:
             raise ValueError("noise_window favours the last rows, which shards don't have in common; leave it out")
         belief = decode_belief(parameters["belief"], arrays, len(arrays["mean"]))
         assert isinstance(belief, (FullGaussian, DiagonalGaussian))
-        state = LearningState.from_array(running)
+        state = PerceptronProgress.from_array(running)
         sums = _at_common_noise(belief, state, arrays) if state.reference else np.zeros(N_SUMS)
         noise, trust = (running[[NOISE]], running[[NOISE_WEIGHT]]), Trust(running[STATE_SIZE:])
         return [Snapshot((belief,), float(running[LOG_EVIDENCE]), float(running[N_SEEN]), *noise, trust, sums)]
@@ -112,7 +112,7 @@ class PerceptronAdapter:
         (belief,) = snapshot.blocks
         assert isinstance(belief, (FullGaussian, DiagonalGaussian))
         dtype = arrays["mean"].dtype
-        state = LearningState.from_array(arrays["running"])
+        state = PerceptronProgress.from_array(arrays["running"])
         state.noise, state.noise_weight = snapshot.means[0], snapshot.weights[0]
         state.log_evidence, state.n_seen, state.trust = snapshot.evidence, snapshot.rows, snapshot.trust
         if state.reference:
@@ -125,7 +125,7 @@ class PerceptronAdapter:
         return {**parameters, "belief": data}, {**kept, **numbers, "running": running}
 
 
-def _at_common_noise(belief: Any, state: LearningState, arrays: Arrays) -> FloatArray:
+def _at_common_noise(belief: Any, state: PerceptronProgress, arrays: Arrays) -> FloatArray:
     """Re-weigh a belief's rows to the noise that all shards started with; returns sums that add up over shards."""
     prior, start = decode_prior(arrays, len(belief.mean), belief.mean.dtype), float(np.exp(state.log_start))
     squares = state.squares + state.reference * _squared_distance(belief, prior)  # the same at any noise
@@ -133,7 +133,7 @@ def _at_common_noise(belief: Any, state: LearningState, arrays: Arrays) -> Float
     return np.array([squares, state.weight, state.copies, state.total - state.log_evidence])
 
 
-def _at_learned_noise(belief: Any, state: LearningState, arrays: Arrays, sums: FloatArray) -> None:
+def _at_learned_noise(belief: Any, state: PerceptronProgress, arrays: Arrays, sums: FloatArray) -> None:
     """Re-weigh the rows of all shards to what they say together about their noise."""
     prior = decode_prior(arrays, len(belief.mean), arrays["mean"].dtype)
     state.reference = float(np.exp(state.log_start))
@@ -171,7 +171,7 @@ class NetworkAdapter:
         """Read the belief; a ValueError if later rows count more than earlier ones."""
         _refuse_drift(parameters)
         belief = _belief(parameters, arrays)
-        noise = NoiseState(*arrays["scales"])
+        noise = NetworkProgress(*arrays["scales"])
         means = np.concatenate([noise.noise, noise.scale, noise.usual_var])
         weights = np.concatenate([noise.noise_weight, noise.scale_weight, noise.scale_weight])
         counts = (parameters["log_evidence"], parameters["n_seen"])
@@ -184,7 +184,7 @@ class NetworkAdapter:
         numbers = _belief(parameters, arrays).join(snapshot.blocks).arrays()
         noise, scale, usual_var = snapshot.means.reshape(3, -1)
         noise_weight, scale_weight, _ = snapshot.weights.reshape(3, -1)
-        scales = NoiseState(noise, noise_weight, scale, scale_weight, usual_var, arrays["scales"][-1]).to_array()
+        scales = NetworkProgress(noise, noise_weight, scale, scale_weight, usual_var, arrays["scales"][-1]).to_array()
         counts = {"log_evidence": snapshot.evidence, "n_seen": round(snapshot.rows)}
         numbers = {name: values.astype(dtype) for name, values in numbers.items()}
         kept = {name: array for name, array in arrays.items() if name.startswith("prior_")}

@@ -39,7 +39,7 @@ from onepass.beliefs.moved import MovedGaussian
 from onepass.beliefs.prior import PERCEPTRON_BELIEFS, as_prior, simplest_form
 from onepass.beliefs.rows import RowPlan
 from onepass.engine.outliers import Trust
-from onepass.engine.rows import RowLearner, RowRule, Rows
+from onepass.engine.rows import PerceptronRule, RowLearner, Rows
 from onepass.engine.step import (
     RECORD_SIZE,
     SITE_SIZE,
@@ -689,7 +689,7 @@ class BayesianPerceptron(Component):
             given = {"period": forgetting.period, "keep": forgetting.keep, "priors": pack_root(prior)[None]}
         if reweighs and isinstance(prior, DiagonalGaussian):
             given |= {"centre": prior.mean, "precisions": reciprocals(prior.variance)}
-        rule = RowRule(self._matcher, self.bias, **given)
+        rule = PerceptronRule(self._matcher, self.bias, **given)
         return RowPlan(
             rule=rule,
             forgetting=forgetting,

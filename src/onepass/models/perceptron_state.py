@@ -10,8 +10,8 @@ from onepass._validation import as_count, as_nonnegative
 from onepass.beliefs.base import PerceptronBelief, Weights
 from onepass.beliefs.full import FullGaussian
 from onepass.engine.outliers import Trust
-from onepass.engine.step import LearningState
-from onepass.files.state import Arrays, Parameters, decode_learning_state, decode_prior
+from onepass.engine.step import PerceptronProgress
+from onepass.files.state import Arrays, Parameters, decode_prior, decode_progress
 from onepass.likelihoods import Likelihood
 from onepass.models.prediction import Posterior
 
@@ -23,7 +23,7 @@ class PerceptronState:
     """The belief about the weights, the running quantities, and the prior."""
 
     belief: Any  # a PerceptronBelief; in predictions of rows ahead also a MovedGaussian
-    progress: LearningState
+    progress: PerceptronProgress
     prior: Any  # what is forgotten towards; replaced, never changed
 
     def copy(self) -> "PerceptronState":
@@ -40,7 +40,7 @@ class PerceptronState:
         """Variance of the belief about the log of a learned noise; 0 if the noise is fixed."""
         return 2.0 / self.progress.noise_weight if self.progress.noise_weight > 0.0 else 0.0
 
-    def asked(self) -> LearningState:
+    def asked(self) -> PerceptronProgress:
         """The running quantities with the noise re-estimated from all rows, or these themselves if it is not."""
         belief, progress = self.belief, self.progress
         if progress.reference and progress.n_seen > progress.last_seen:
@@ -96,7 +96,7 @@ class PerceptronState:
     def restore(cls, belief: PerceptronBelief, arrays: Arrays, outliers: float) -> Self:
         """Make the state of this belief whose other arrays `export` returned."""
         prior = decode_prior(arrays, len(belief.mean), belief.mean.dtype)
-        return cls(belief, decode_learning_state(arrays["running"], outliers), prior)
+        return cls(belief, decode_progress(arrays["running"], outliers), prior)
 
     def prior_fingerprint(self) -> str:
         """Tell priors apart, so that only models of one prior are merged: see `onepass.merge`."""
@@ -107,19 +107,19 @@ class PerceptronState:
         return digest.hexdigest()
 
 
-def start_learning(likelihood: Likelihood, noise: Any, noise_window: int | None) -> LearningState:
+def start_learning(likelihood: Likelihood, noise: Any, noise_window: int | None) -> PerceptronProgress:
     """The state of learning before the first row, for a user's choice of the noise."""
     if noise_window is not None and noise != "learn":
         raise ValueError(f"noise_window needs noise='learn', got noise={noise!r}")
     chosen = likelihood.choose_noise(noise)
     chosen = likelihood.usual_noise if chosen is None else chosen
     if not isinstance(chosen, str):
-        return LearningState(as_nonnegative(chosen, "noise"))
+        return PerceptronProgress(as_nonnegative(chosen, "noise"))
     if chosen != "learn":
         raise ValueError(f"noise must be a number that is not negative, or 'learn', got {chosen!r}")
     window = np.inf if noise_window is None else float(as_count(noise_window, "noise_window"))
     start, weight = likelihood.noise_start
-    return LearningState(start, min(weight, window), window)
+    return PerceptronProgress(start, min(weight, window), window)
 
 
 def expected_square(prior: Weights) -> float:

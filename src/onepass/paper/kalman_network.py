@@ -16,9 +16,10 @@ from onepass._typing import FloatArray
 from onepass.activations import Activation, as_activation
 from onepass.beliefs.block import NeuronBlocks
 from onepass.models.network import BayesianNetwork
-from onepass.models.network.learning import Learner, Pass, State
+from onepass.models.network.learning import Learner, Pass
 from onepass.models.network.priors import UNIT, NetworkPrior
 from onepass.models.network.propagation import evaluate
+from onepass.models.network.state import State
 
 __all__ = ["KalmanNetwork"]
 

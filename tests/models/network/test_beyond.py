@@ -12,7 +12,7 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from onepass import BayesianCommittee, BayesianNetwork, Mixture
-from onepass.engine.vector_matches import NoiseState, widening
+from onepass.engine.vector_matches import NetworkProgress, widening
 from onepass.models.network.priors import CLASSIFICATION, REGRESSION
 
 
@@ -29,7 +29,7 @@ def test_a_scale_known_from_few_rows_is_that_of_a_student_t(weight: float) -> No
 
 
 def test_a_fixed_scale_is_not_widened() -> None:
-    state = NoiseState.start(2, 0.1, False)
+    state = NetworkProgress.start(2, 0.1, False)
     np.testing.assert_array_equal(state.widened().to_array(), state.to_array())
     network = BayesianNetwork(1, (10,), calibrate=False)
     X, y = sine(5)

@@ -14,7 +14,7 @@ from scipy.special import softmax
 from onepass import BayesianNetwork, BayesianPerceptron, Quadrature
 from onepass.activations import Moments
 from onepass.beliefs.choice import choose_covariance, multiply_adds, start_belief
-from onepass.engine.vector_matches import NoiseState, OutputMatch
+from onepass.engine.vector_matches import NetworkProgress, OutputMatch
 from onepass.layers.layout import Layout
 from onepass.likelihoods import Categorical
 from onepass.models.network.propagation import evaluate, propagate
@@ -173,7 +173,7 @@ def tilted_by_classes(mean: np.ndarray, cov: np.ndarray) -> Iterator[tuple[float
 
 
 def match_class(mean: np.ndarray, cov: np.ndarray, label: int) -> OutputMatch:
-    state = NoiseState.start(len(mean), None, False)
+    state = NetworkProgress.start(len(mean), None, False)
     return Categorical().outputs(len(mean)).moment_match(mean, cov, np.array([label]), state)
 
 

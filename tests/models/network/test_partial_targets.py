@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from onepass import BayesianCommittee, BayesianNetwork, load, merging, save
-from onepass.engine.vector_matches import NoiseState
+from onepass.engine.vector_matches import NetworkProgress
 from onepass.likelihoods import Gaussian
 from onepass.paper.kalman_network import KalmanNetwork
 
@@ -45,7 +45,7 @@ def test_the_match_is_that_of_the_joint_gaussian_of_what_was_observed() -> None:
     rng = np.random.default_rng(0)
     root = rng.normal(size=(4, 4))
     mean, cov, noise = rng.normal(size=4), root @ root.T, 0.7
-    state = NoiseState.start(4, noise, False)
+    state = NetworkProgress.start(4, noise, False)
     target = np.array([NAN, 1.2, NAN, -0.4])
     match = Gaussian().outputs(4).moment_match(mean, cov, target, state)
     seen = [1, 3]

@@ -13,7 +13,7 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.decisions.arms.base import Arm, ModelSettings, as_scores
 from onepass.decisions.policies import ArmScores
-from onepass.engine.step import LearningState
+from onepass.engine.step import PerceptronProgress
 from onepass.files.state import Arrays, Parameters, as_tally, nested, sized, under
 from onepass.models.fleet import PerceptronFleet
 from onepass.models.mixture import check_nothing_fades, mixed_prediction, stacked
@@ -197,7 +197,7 @@ def _noisy(prior: BayesianPerceptron) -> BayesianPerceptron:
     An arm whose first rewards happen to be equal, such as none bought, would be known for certain and given up.
     """
     settings, arrays = prior.export_state()
-    state = LearningState.from_array(arrays["running"])
+    state = PerceptronProgress.from_array(arrays["running"])
     state.noise, state.noise_weight = _NOISE, _NOISE_ROWS
     if state.reference:
         state.start_reweighing()

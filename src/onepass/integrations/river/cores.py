@@ -11,7 +11,8 @@ import numpy as np
 from onepass._validation import as_count, as_flag, as_nonnegative, as_positive, as_seed
 from onepass.beliefs.prior import prior_variances
 from onepass.files.state import Parameters
-from onepass.models.mixture import BayesianCommittee, with_drift
+from onepass.models.committee import BayesianCommittee
+from onepass.models.mixture import with_drift
 from onepass.models.network import BayesianNetwork
 from onepass.models.perceptron import BayesianPerceptron
 from onepass.models.prediction import Prediction

@@ -38,8 +38,8 @@ from onepass.engine.fleet import (
     project_fleet,
 )
 from onepass.engine.outliers import TRUST_WAYS, Trust
-from onepass.engine.rows import RowRule
-from onepass.engine.step import RECORD_SIZE, LearningState, RowRecord
+from onepass.engine.rows import PerceptronRule
+from onepass.engine.step import RECORD_SIZE, PerceptronProgress, RowRecord
 from onepass.files.state import Arrays, Parameters, as_tally, checked_trusts, sized
 from onepass.likelihoods import Likelihood
 from onepass.models.ahead import RowsAhead
@@ -161,7 +161,7 @@ class PerceptronFleet:
         matcher = self._likelihood.compiled(self.activation, template.settings["update"])
         beliefs = priors[:, HEAD : record_width(template.size)]
         # Alarms, and many far targets in succession, lead back to them, and rows are re-weighed against them.
-        self._rule = RowRule(matcher, self._bias, forgetting.period, forgetting.keep, beliefs)
+        self._rule = PerceptronRule(matcher, self._bias, forgetting.period, forgetting.keep, beliefs)
 
     def __len__(self) -> int:
         return len(self._store)
@@ -335,7 +335,7 @@ class PerceptronFleet:
     def _population_record(self, mean: FloatArray, cov: FloatArray, records: FloatArray) -> FloatArray:
         """The record of a new key of a population, with the noise and the trust of these keys, pooled."""
         size, window = self._template.size, self._template.noise_window
-        state = LearningState.from_array(running_of(self._priors[-1], size, window))
+        state = PerceptronProgress.from_array(running_of(self._priors[-1], size, window))
         if state.learns_noise:
             state.noise = np.average(records[:, AT_NOISE], weights=records[:, AT_NOISE_WEIGHT])
             state.noise_weight = _POPULATION_NOISE_WEIGHT

@@ -28,7 +28,7 @@ from onepass.engine.step import (
     NOISE_WEIGHT,
     NOISE_WINDOW,
     STATE_SIZE,
-    LearningState,
+    PerceptronProgress,
 )
 
 __all__ = [
@@ -62,7 +62,7 @@ def record_width(size: int) -> int:
     return HEAD + size + size * (size + 1) // 2
 
 
-def make_record(mean: FloatArray, root: FloatArray, state: LearningState) -> FloatArray:
+def make_record(mean: FloatArray, root: FloatArray, state: PerceptronProgress) -> FloatArray:
     """Make the record of a belief and of what runs along with it."""
     running = state.to_array()
     head = np.zeros(HEAD)
@@ -72,7 +72,7 @@ def make_record(mean: FloatArray, root: FloatArray, state: LearningState) -> Flo
 
 
 def running_of(record: FloatArray, size: int, window: float) -> FloatArray:
-    """Return the numbers of a record's `LearningState`, with a noise window and the trust."""
+    """Return the numbers of a record's `PerceptronProgress`, with a noise window and the trust."""
     running = np.zeros(STATE_SIZE)
     running[_RUNNING], running[NOISE_WINDOW] = record[_IN_HEAD], window
     reweighed = reweighed_of(record[None], size)[0]
@@ -90,7 +90,7 @@ def roots_of(records: FloatArray, size: int) -> FloatArray:
 
     Examples
     --------
-    >>> record = make_record(np.zeros(2), np.array([[1.0, 0.0], [2.0, 3.0]]), LearningState(0.1))
+    >>> record = make_record(np.zeros(2), np.array([[1.0, 0.0], [2.0, 3.0]]), PerceptronProgress(0.1))
     >>> roots_of(record[None], 2)[0]
     array([[1., 0.],
            [2., 3.]])

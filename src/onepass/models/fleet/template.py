@@ -13,7 +13,7 @@ from onepass._typing import FloatArray
 from onepass.beliefs.forgetting import Forgetting
 from onepass.beliefs.full import FullGaussian
 from onepass.engine.outliers import TRUST_WAYS, Trust
-from onepass.engine.step import NOISE, NOISE_WEIGHT, NOISE_WINDOW, LearningState
+from onepass.engine.step import NOISE, NOISE_WEIGHT, NOISE_WINDOW, PerceptronProgress
 from onepass.files.state import Arrays, Parameters, encode_activation
 from onepass.likelihoods import encode_likelihood
 from onepass.models.fleet.records import (
@@ -113,12 +113,12 @@ def pack(model: BayesianPerceptron) -> FloatArray:
     """Make a record with a perceptron's belief, as one that has learned nothing yet."""
     arrays = model.export_state()[1]
     root = arrays["root"] if "root" in arrays else FullGaussian(model.mean, model.cov).to_root()
-    return make_record(model.mean, root, fresh_state(LearningState.from_array(arrays["running"])))
+    return make_record(model.mean, root, fresh_state(PerceptronProgress.from_array(arrays["running"])))
 
 
-def fresh_state(state: LearningState) -> LearningState:
+def fresh_state(state: PerceptronProgress) -> PerceptronProgress:
     """The state of a key that has learned nothing yet, with the noise and the shares of outliers of another."""
-    fresh = LearningState(state.noise, state.noise_weight, state.noise_window)
+    fresh = PerceptronProgress(state.noise, state.noise_weight, state.noise_window)
     fresh.largest = state.largest
     fresh.trust = Trust.after(state.trust.to_array()[:TRUST_WAYS]) if state.trust.active else Trust()
     if state.reference:

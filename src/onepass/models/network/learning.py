@@ -5,7 +5,7 @@
 combines the three: the readable reference for the kernels of `onepass.engine`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,18 +15,15 @@ import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.activations import Activation, compiled_activation
-from onepass.beliefs.diagonal import DiagonalGaussian
 from onepass.beliefs.forgetting import Forgetting
 from onepass.beliefs.network import NetworkBelief
-from onepass.engine.network_layers import OpenBlock
-from onepass.engine.network_records import NetworkRule, TrainingPass
+from onepass.engine.network_records import CompiledPass, NetworkRule
 from onepass.engine.network_rows import NetworkRow
-from onepass.engine.outliers import Trust, jump_probability
+from onepass.engine.outliers import jump_probability
 from onepass.engine.threads import threads_for
 from onepass.engine.vector_matches import (
     ROUNDING,
     SCALE_CLIP,
-    NoiseState,
     OutputMatch,
     OutputRecord,
     VectorLikelihood,
@@ -35,9 +32,10 @@ from onepass.engine.vector_matches import (
 from onepass.layers.layout import Layout
 from onepass.likelihoods.calibration import excess_var
 from onepass.models.network.propagation import Signals, propagate
+from onepass.models.network.state import State
 from onepass.models.prediction import RowScores
 
-__all__ = ["Learner", "Pass", "State", "output_variances"]
+__all__ = ["Learner", "Pass"]
 
 # While rows are new, early ones fade from the noise's estimate: their errors came of the network's own ignorance.
 _FIRST_GAIN, _LATER_GAIN = 3.0, 1.0
@@ -53,83 +51,6 @@ class _Site(NamedTuple):
     signals: Signals
     precision: FloatArray
     h: FloatArray
-
-
-class State:
-    """All that learning changes.
-
-    Rows that come one per call may wait in an open block, where the form of the covariance has one. Reading
-    `belief` closes the block first, so it has all rows learned; later rows may then differ by rounding.
-    """
-
-    def __init__(
-        self, belief: NetworkBelief, noise: NoiseState, prior: DiagonalGaussian, evidence: float = 0.0, seen: int = 0
-    ) -> None:
-        self._belief = belief
-        self.prior = prior
-        self._block: OpenBlock | None = None
-        self.noise = noise
-        self.evidence, self.seen = evidence, seen
-
-    @property
-    def belief(self) -> NetworkBelief:
-        """The belief about the weights."""
-        if self._block is not None:
-            with threads_for(0):
-                self._block.close()
-        return self._belief
-
-    @property
-    def prior(self) -> DiagonalGaussian:
-        """What is forgotten towards; replaced, never changed."""
-        return self._prior
-
-    @prior.setter
-    def prior(self, prior: DiagonalGaussian) -> None:
-        self._prior = prior
-        self._one_row: tuple[NetworkRow | None, ...] = ()  # with this prior; empty until it was asked for
-
-    @property
-    def evidence(self) -> float:
-        """Sum of the log predictive densities of all rows."""
-        return self.noise.log_evidence
-
-    @evidence.setter
-    def evidence(self, evidence: float) -> None:
-        self.noise.log_evidence = evidence
-
-    @property
-    def seen(self) -> int:
-        """Rows learned."""
-        return self.noise.n_seen
-
-    @seen.setter
-    def seen(self, seen: int) -> None:
-        self.noise.n_seen = seen
-
-    @property
-    def trust(self) -> Trust:
-        """The trust in targets."""
-        return self.noise.trust
-
-    def open_block(self) -> OpenBlock | None:
-        """The block for single rows, if the belief has one."""
-        if self._block is None:
-            self._block = self._belief.open_block()
-        return self._block
-
-    def one_row(self, make: Callable[[NetworkBelief], NetworkRow | None]) -> NetworkRow | None:
-        """What learns and predicts single rows with the least overhead, which is made once; None if nothing does."""
-        if not self._one_row:
-            self._one_row = (make(self._belief),)
-        return self._one_row[0]
-
-    def copy(self) -> "State":
-        """Make an independent copy."""
-        return State(self.belief.copy(), self.noise.copy(), self.prior, self.evidence, self.seen)
-
-    def __reduce__(self) -> Any:
-        return State, (self.belief, self.noise, self.prior, self.evidence, self.seen)
 
 
 @dataclass(frozen=True)
@@ -155,9 +76,9 @@ class Pass:
         """Whether the rows are learned for the first time, and not to be learned again."""
         return self.number == 0 and self.sites is None
 
-    def part(self, start: int, stop: int) -> TrainingPass:
+    def part(self, start: int, stop: int) -> CompiledPass:
         """Some of the rows, as kernels take them."""
-        return TrainingPass(self, self.order[start:stop])
+        return CompiledPass(self, self.order[start:stop])
 
     def predicts_better_than(self, other: "Pass") -> bool:
         """Whether rows were predicted better than in another pass, by more than three standard errors.
@@ -211,11 +132,6 @@ def _without_widening(match: OutputMatch, cov: FloatArray) -> OutputMatch:
     return match._replace(information=information, precision=precision, shift=shift)
 
 
-def output_variances(layout: Layout, prior: DiagonalGaussian) -> Any:
-    """Prior variances of the weights of each output, ``(K, n + 1)``, to be changed in place."""
-    return layout.layers(prior.variance)[-1]
-
-
 @dataclass(frozen=True)
 class Learner:
     """The settings of a network's learning, which do not change while it learns."""
@@ -237,7 +153,7 @@ class Learner:
             learned = start
             while learned < stop:
                 if work.is_new:
-                    self._answer_alarm(state)
+                    state.answer_alarm(self.outputs.n_outputs)
                 if not self.compiled:
                     more = self._learn_by_reference(state, work, learned, stop)
                 elif block is not None:
@@ -260,7 +176,7 @@ class Learner:
         later = state.copy()
         for start, stop in self._segments(later, later.seen, rows, 1):
             if start == 0:  # as in `run`: after what fades before the next row
-                self._answer_alarm(later)
+                later.answer_alarm(self.outputs.n_outputs)
             if self.drift:
                 with self._many_numbers():
                     later.belief.drift(1.0 - (1.0 - self.drift) ** (stop - start), later.prior)
@@ -283,23 +199,6 @@ class Learner:
         """For steps that touch all numbers; what is not finite is found by the check of what was learned."""
         with threads_for(self.layout.size), np.errstate(over="ignore", invalid="ignore"):
             yield
-
-    def _answer_alarm(self, state: State) -> None:
-        """Return to the prior's covariance if too many rows in a row were distrusted: the truth has jumped.
-
-        If that is not enough, or where no outliers are expected and too many rows were set aside, the network starts
-        over, and the prior of the outputs' weights is widened until it reaches targets of their size.
-        """
-        trust = state.noise.trust
-        if not trust.is_alarmed():
-            return
-        if trust.starts_over():
-            state.prior = state.prior.copy()
-            outputs = output_variances(self.layout, state.prior)[: self.outputs.n_outputs]
-            outputs *= max(trust.far_square / float(outputs.sum(axis=1).mean()), 1.0)
-            state.belief.mean[...] = state.prior.mean
-        state.belief.drift(1.0, state.prior)
-        state.noise.begin_anew()
 
     def changes_first(self, state: State) -> bool:
         """Whether the belief changes before the next row is looked at."""

@@ -35,8 +35,8 @@ from onepass.beliefs.forgetting import Forgetting
 from onepass.beliefs.network import NetworkBelief
 from onepass.beliefs.prior import as_scales
 from onepass.engine.network_rows import NetworkRow
-from onepass.engine.vector_matches import OUTPUT_RECORD_SIZE, NoiseState, OutputRecord, widening
-from onepass.files.state import as_number, as_tally, check_network, decode_trust
+from onepass.engine.vector_matches import OUTPUT_RECORD_SIZE, NetworkProgress, OutputRecord, widening
+from onepass.files.state import as_number, as_tally, check_network
 from onepass.layers import (
     ImageShape,
     LayerSize,
@@ -50,7 +50,7 @@ from onepass.layers.layout import Layout
 from onepass.likelihoods import Likelihood, as_likelihood, encode_likelihood
 from onepass.likelihoods.calibration import calibrated_covs, calibrated_roots
 from onepass.models.ahead import RowsAhead, each_ahead
-from onepass.models.network.learning import Learner, Pass, State, output_variances
+from onepass.models.network.learning import Learner, Pass
 from onepass.models.network.priors import (
     NetworkPrior,
     PriorScales,
@@ -65,6 +65,7 @@ from onepass.models.network.propagation import (
     parts_of_rows,
     propagate,
 )
+from onepass.models.network.state import State, output_variances
 from onepass.models.online import Component, as_rate, set_aside_once, with_shared_arguments
 from onepass.models.prediction import Parts, Prediction, RowScores
 
@@ -340,7 +341,7 @@ class BayesianNetwork(Component):
             return np.array([mean for mean, _ in parts]), np.array([cov for _, cov in parts])
         return output_moments(self._state.belief, self._units, rows)
 
-    def _noise_in(self, noise_scale: FloatArray | None) -> NoiseState:
+    def _noise_in(self, noise_scale: FloatArray | None) -> NetworkProgress:
         """The noise multiplied by the scale ``(K,)`` of a mixture, or alone (None), with scales widened by few rows."""
         noise = self._state.noise
         return noise.widened() if noise_scale is None else noise.with_noise_times(noise_scale)
@@ -833,21 +834,7 @@ class BayesianNetwork(Component):
         own["observation"] = self._likelihood
         own["covariance"] = self.covariance if covariance is None else covariance
         network = type(self)(**{**own, "n_features": self.image_shape or self.n_features, **sizes})
-        prior, positions = network._state.prior, network._layout.positions_of(self._layout)
-        prior.mean[positions], prior.variance[positions] = self._state.prior.mean, self._state.prior.variance
-        if network.covariance == self.covariance:
-            network._state.belief.take_over(self._state.belief, positions)
-        else:
-            mean, variance = prior.mean.copy(), prior.variance.copy()
-            mean[positions] = self._state.belief.mean
-            variance[positions] = self._state.belief.marginal_variances()
-            belief = start_belief(network.covariance, network._layout, mean, variance)
-            network._state = State(belief, network._state.noise, prior)
-        numbers = network._state.noise.to_array()
-        numbers[:, : self.n_outputs] = self._state.noise.to_array()
-        network._state.noise.assign(numbers)
-        network._state.noise.trust = self._state.noise.trust.copy()
-        network._state.evidence, network._state.seen = self._state.evidence, self._state.seen
+        network._state.take_over(self._state)
         return network
 
     # What rows and outputs are.
@@ -916,11 +903,8 @@ class BayesianNetwork(Component):
             parameters["n_features"] = list(self.image_shape)
         if not isinstance(self.covariance, str):
             parameters["covariance"] = list(self.covariance)
-        arrays = {name: values.copy() for name, values in self._state.belief.arrays().items()}
-        prior, noise = self._state.prior, self._state.noise
-        if self.forgetting < 1.0 or self.drift > 0.0 or self.outliers > 0.0 or self.n_set_aside:
-            arrays |= {"prior_mean": prior.mean.copy(), "prior_variances": prior.cov}
-        return parameters, {**arrays, "trust": noise.trust.to_array(), "scales": noise.to_array()}
+        fades = self.forgetting < 1.0 or self.drift > 0.0
+        return parameters, self._state.export(with_prior=fades or self.outliers > 0.0 or self.n_set_aside > 0)
 
     @classmethod
     def from_state(cls, parameters: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
@@ -929,15 +913,8 @@ class BayesianNetwork(Component):
         evidence, seen = given.pop("log_evidence"), as_tally(given.pop("n_seen"), "n_seen")
         check_network(given, arrays)  # before anything of its size is made
         network = cls(**cls._arguments_from(given))
-        state = network._state
-        for name, values in state.belief.arrays().items():
-            values[...] = arrays[name]
-        state.noise.assign(arrays["scales"])
-        state.noise.trust = decode_trust(arrays["trust"], network.outliers)
-        if "prior_mean" in arrays:  # else it is that of the constructor's arguments
-            state.prior = DiagonalGaussian(arrays["prior_mean"], arrays["prior_variances"])
-        state.belief.check()
-        state.evidence, state.seen = as_number(evidence, "log_evidence"), seen
+        network._state.restore(arrays, network.outliers)
+        network._state.evidence, network._state.seen = as_number(evidence, "log_evidence"), seen
         return network
 
     @classmethod

@@ -273,7 +273,35 @@ class BayesianPerceptron(Component):
         output = likelihood.output_moments(self.activation, pre_mean, pre_var)
         return Prediction(output.mean, output.var, pre_mean, pre_var, likelihood.noise_var(output))
 
-    # The backward pass: Algorithm 2, for many rows and for one.
+    # The backward pass: Algorithm 2, for one row and for many.
+
+    def _learn_row(
+        self, state: PerceptronState, x: FloatArray, y: float, x_var: FloatArray | None, site: FloatArray | None
+    ) -> tuple[float, float]:
+        """Backward pass (Algorithm 2) for one row, the bias's constant among it.
+
+        Returned are the mean and variance of its pre-activation from before.
+        """
+        belief = state.belief
+        if self._forgetting.is_due(state.progress.n_seen):
+            belief.forget(self._forgetting.keep, self._state.prior)
+        if self.drift:
+            belief.drift(self.drift, self._state.prior)
+        if self.process_noise.any():
+            belief.diffuse(self.process_noise)
+        seen = belief.project(x)  # sigma_a² of equation (7), and sigma_wa
+        pre_mean = float(x @ belief.mean)  # (6)
+        input_var = 0.0 if x_var is None else float(_input_variance(belief, x_var[None])[0])
+        # (17), restated as score, information and variance ratio of the belief's step; of the variance only
+        # the weights' own part can be learned away.
+        if site is None:
+            step = learn_scalar(self._matcher, state.progress, pre_mean, seen.var, input_var, y)
+        else:
+            step = learn_with_site(self._matcher, state.progress, pre_mean, seen.var, input_var, y, site)
+        learn_noise_from(state.progress, self._noise_responses(state, x[None, self.bias :], np.array([seen.var]))[0])
+        belief.rank_one_step(seen, *step)  # (22)
+        state.reweigh_if_due()
+        return pre_mean, seen.var + input_var
 
     @with_shared_arguments
     def learn(
@@ -328,31 +356,6 @@ class BayesianPerceptron(Component):
             self._restore(before)
             raise
         return self
-
-    def _learn_row(
-        self, state: PerceptronState, x: FloatArray, y: float, x_var: FloatArray | None, site: FloatArray | None
-    ) -> tuple[float, float]:
-        """Learn one row, the bias's constant among it; its mean and variance from before are returned."""
-        belief = state.belief
-        if self._forgetting.is_due(state.progress.n_seen):
-            belief.forget(self._forgetting.keep, self._state.prior)
-        if self.drift:
-            belief.drift(self.drift, self._state.prior)
-        if self.process_noise.any():
-            belief.diffuse(self.process_noise)
-        seen = belief.project(x)  # sigma_a² of equation (7), and sigma_wa
-        pre_mean = float(x @ belief.mean)  # (6)
-        input_var = 0.0 if x_var is None else float(_input_variance(belief, x_var[None])[0])
-        # (17), restated as score, information and variance ratio of the belief's step; of the variance only
-        # the weights' own part can be learned away.
-        if site is None:
-            step = learn_scalar(self._matcher, state.progress, pre_mean, seen.var, input_var, y)
-        else:
-            step = learn_with_site(self._matcher, state.progress, pre_mean, seen.var, input_var, y, site)
-        learn_noise_from(state.progress, self._noise_responses(state, x[None, self.bias :], np.array([seen.var]))[0])
-        belief.rank_one_step(seen, *step)  # (22)
-        state.reweigh_if_due()
-        return pre_mean, seen.var + input_var
 
     # What else is asked of the predictive distribution.
 

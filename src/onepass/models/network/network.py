@@ -251,17 +251,8 @@ class BayesianNetwork(Component):
         self.dtype: str = one_of(dtype, ("float64", "float32"), "dtype")
         self.kernel: str = one_of(kernel, ("auto", "reference"), "kernel")
         self._likelihood.check_outliers(self.outliers)
-        n_noise = self._outputs.size - self.n_outputs
-        rng = np.random.default_rng(self.seed)
-        scales = PriorScales(np.asarray(self.prior_scale), self._likelihood.bias_std(self.intercept_scale))
-        mean, variance = start_weights(self._layout, self.prior, scales, n_noise, rng)
-        belief = start_belief(covariance, self._layout, mean.astype(self.dtype), variance.astype(self.dtype))
-        self.covariance: Any = belief.covariance
-        start = DiagonalGaussian(mean.astype(self.dtype), variance.astype(self.dtype))
-        fixed = None if learns_noise else float(self.noise)
-        progress = self._likelihood.start_noise(self.n_outputs, fixed, self.calibrate, self.outliers)
-        progress.largest[:] = output_variances(self._layout, start)[: self.n_outputs].sum(axis=1)
-        self._state: State = State(belief, progress, start)
+        self._state: State = self._start(covariance, None if learns_noise else float(self.noise))
+        self.covariance: Any = self._state.belief.covariance
 
     def __repr__(self) -> str:
         sizes = f"{self.image_shape or self.n_features}, {self.hidden}, {self.n_outputs}"
@@ -270,6 +261,17 @@ class BayesianNetwork(Component):
             f"observation={self._likelihood.name or self._likelihood!r}, covariance={self.covariance!r}, "
             f"n_seen={self.n_seen})"
         )
+
+    def _start(self, covariance: Covariance, noise: float | None) -> State:
+        """The state before the first row."""
+        n_noise, rng = self._outputs.size - self.n_outputs, np.random.default_rng(self.seed)
+        scales = PriorScales(np.asarray(self.prior_scale), self._likelihood.bias_std(self.intercept_scale))
+        weights = start_weights(self._layout, self.prior, scales, n_noise, rng)
+        mean, variance = (numbers.astype(self.dtype) for numbers in weights)
+        belief, prior = start_belief(covariance, self._layout, mean, variance), DiagonalGaussian(mean, variance)
+        progress = self._likelihood.start_noise(self.n_outputs, noise, self.calibrate, self.outliers)
+        progress.largest[:] = output_variances(self._layout, prior)[: self.n_outputs].sum(axis=1)
+        return State(belief, progress, prior)
 
     def _as_calibrate(self, given: Any, learns_noise: bool) -> bool:
         """Check a user's choice; ``"auto"`` calibrates where the noise is learned and the network is linearised."""

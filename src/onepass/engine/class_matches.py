@@ -635,7 +635,7 @@ class CategoricalOutputs(VectorLikelihood):
 
     def doubt_separate(self, log_z, target, state, out):
         """Mix the match of a trusted label with one that says nothing."""
-        log_z, says = self.note_blank(log_z, target, state)
+        log_z, says = self.note_uninformative(log_z, target, state)
         j: cython.Py_ssize_t
         for j in range(self.n_outputs):
             scatter = says * (1.0 - says) * out.score[j] * out.score[j]

@@ -68,5 +68,5 @@ cdef void _downdate_row(
 cdef void _linear_response(Workspace space, const Real* mean) noexcept nogil
 cdef double magnitude(Workspace space, const double* score) noexcept nogil
 cdef void move_towards(BlockShape shape, Real* cov, double share, const double* prior_var) noexcept nogil
-cdef void _pack(NetworkShape shape, Signals signals, double* site) noexcept nogil
-cdef void _unpack(NetworkShape shape, const double* site, Signals signals) noexcept nogil
+cdef void _copy_site(NetworkShape shape, Signals signals, double* site, bint keeps) noexcept nogil
+cdef double* _copy(Py_ssize_t n, double* values, double* site, bint keeps) noexcept nogil

@@ -11,6 +11,7 @@ writes both at once: so nothing has to be taken back if the row can't be learned
 import cython
 import numpy as np
 from cython.cimports.libc.math import fabs, isfinite
+from cython.cimports.libc.string import memcpy
 from cython.cimports.onepass.engine.network_records import BlockShape, Signals
 from cython.cimports.onepass.engine.vector_matches import VectorMatch, as_array, remove_site
 
@@ -104,7 +105,7 @@ def _without_site(row, shape, sites, mean, cov, space, signals):
     _linear_response(space, mean)
     for k in range(n):
         signals.mean[k] -= space.values[k]
-    _unpack(shape, cython.address(sites.signals[row, 0]), sites.removed)
+    _copy_site(shape, sites.removed, cython.address(sites.signals[row, 0]), False)
     project(shape, 1.0, cython.NULL, cov, sites.removed, space)  # sites are kept only of weights that don't move
     _linear_response(space, mean)
     removed = remove_site(
@@ -129,7 +130,7 @@ def _keep_site(row, shape, sites, mean, space, signals, match):
     k: cython.Py_ssize_t
     m: cython.Py_ssize_t
     n = shape.n_outputs
-    _pack(shape, signals, cython.address(sites.signals[row, 0]))
+    _copy_site(shape, signals, cython.address(sites.signals[row, 0]), True)
     _linear_response(space, mean)
     for k in range(n):
         h = match.shift[k]
@@ -586,41 +587,29 @@ def move_towards(shape, cov, share, prior_var):
             block[i * (width + 1)] += share * prior_var[low + i]
 
 
-def _pack(shape, signals, site):
-    """Put ``z`` and ``D`` of all layers one behind the other; of the last layer ``D`` is the identity."""
+def _copy_site(shape, signals, site, keeps):
+    """Copy ``z`` and ``D`` of all layers, one behind the other, to a site that keeps them, or from it.
+
+    Of the last layer ``D`` is the identity, which is not kept.
+    """
     layer: cython.Py_ssize_t
     i: cython.Py_ssize_t
     k: cython.Py_ssize_t
-    at: cython.Py_ssize_t = 0
+    last = shape.n_layers - 1
     for layer in range(shape.n_layers):
-        z = signals.layer_inputs(layer) + 1
-        for i in range(shape.width[layer]):
-            site[at] = z[i]
-            at += 1
-        if layer < shape.n_layers - 1:
-            for k in range(shape.n_outputs):
-                slope = signals.layer_jacobian(layer, k)
-                for i in range(shape.width[layer + 1]):
-                    site[at] = slope[i]
-                    at += 1
-
-
-def _unpack(shape, site, signals):
-    """Undo `_pack`."""
-    layer: cython.Py_ssize_t
-    i: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    at: cython.Py_ssize_t = 0
-    for layer in range(shape.n_layers):
-        z = signals.layer_inputs(layer) + 1
-        for i in range(shape.width[layer]):
-            z[i] = site[at]
-            at += 1
+        site = _copy(shape.width[layer], signals.layer_inputs(layer) + 1, site, keeps)
+        for k in range(shape.n_outputs if layer < last else 0):
+            site = _copy(shape.width[layer + 1], signals.layer_jacobian(layer, k), site, keeps)
+    if not keeps:
         for k in range(shape.n_outputs):
-            slope = signals.layer_jacobian(layer, k)
-            for i in range(shape.width[layer + 1]):
-                if layer < shape.n_layers - 1:
-                    slope[i] = site[at]
-                    at += 1
-                else:
-                    slope[i] = 1.0 if k == i else 0.0
+            for i in range(shape.n_outputs):
+                signals.layer_jacobian(last, k)[i] = 1.0 if k == i else 0.0
+
+
+def _copy(n, values, site, keeps):
+    """Copy numbers to a site that keeps them, or from it; return the site's next place."""
+    if keeps:
+        memcpy(site, values, n * cython.sizeof(cython.double))
+    else:
+        memcpy(values, site, n * cython.sizeof(cython.double))
+    return site + n

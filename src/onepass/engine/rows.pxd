@@ -112,7 +112,7 @@ cdef void _unwhiten(Prior prior, double* vector) noexcept nogil
 cdef void _factor_row(
     Py_ssize_t i, double keep, double fade, const Real* ratio, Real* factor, Real* pivot, Real* s
 ) noexcept nogil
-cdef void _store(Py_ssize_t p, const Real* mean, const Real* root, bint packed, Real* saved) noexcept nogil
-cdef void _restore(Py_ssize_t p, Real* mean, Real* root, bint packed, const Real* saved) noexcept nogil
+cdef void _copy_belief(Py_ssize_t p, Real* mean, Real* root, bint packed, Real* saved, bint back) noexcept nogil
+cdef void _copy(Py_ssize_t n, Real* values, Real* saved, bint back) noexcept nogil
 cdef double _wandered(double variance, double kept, double added, double n) noexcept nogil
 cdef bint _forgets_now(PerceptronRule rule, PerceptronProgress state) noexcept nogil

@@ -311,31 +311,23 @@ def _factor_row(i, keep, fade, ratio, factor, pivot, s):
     pivot[i] = 1.0 / low[i]
 
 
-def _store(p, mean, root, packed, saved):
-    """Keep a belief, to go back to by `_restore`."""
+def _copy_belief(p, mean, root, packed, saved, back):
+    """Keep a belief or, ``back``, return to the one that was kept."""
     j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    for j in range(p):
-        saved[j] = mean[j]
+    _copy(p, mean, saved, back)
     saved += p
     for j in range(p):
-        r = root + _start(p, j, packed)
-        for k in range(j + 1):
-            saved[k] = r[k]
+        _copy(j + 1, root + _start(p, j, packed), saved, back)
         saved += j + 1
 
 
-def _restore(p, mean, root, packed, saved):
-    j: cython.Py_ssize_t
+def _copy(n, values, saved, back):
     k: cython.Py_ssize_t
-    for j in range(p):
-        mean[j] = saved[j]
-    saved += p
-    for j in range(p):
-        r = root + _start(p, j, packed)
-        for k in range(j + 1):
-            r[k] = saved[k]
-        saved += j + 1
+    for k in range(n):
+        if back:
+            values[k] = saved[k]
+        else:
+            saved[k] = values[k]
 
 
 def _forgets_now(rule, state):
@@ -384,7 +376,7 @@ def learn_row_root(row, rule, state, mean, root, packed, prior, forgets, scratch
     forgets = forgets and has_prior and _forgets_now(rule, state)
     saved = scratch + 9 * p + p * (p + 1)
     if forgets:
-        _store(p, mean, root, packed, saved)
+        _copy_belief(p, mean, root, packed, saved, False)
         forget_root(prior[0], rule.keep, mean, root, packed, scratch + 4 * p)
     _root_coordinates(p, root, packed, x, coords)
     pre_mean = 0.0
@@ -396,7 +388,7 @@ def learn_row_root(row, rule, state, mean, root, packed, prior, forgets, scratch
     score, information, ratio = learn_row(rule.likelihood, state, pre_mean, var, input_var, row.y, row.site)
     if not isfinite(score):
         if forgets:
-            _restore(p, mean, root, packed, saved)
+            _copy_belief(p, mean, root, packed, saved, True)
         return seen
     response: Response
     steps: cython.Py_ssize_t = state.response_steps() if state.pending and has_prior else 0

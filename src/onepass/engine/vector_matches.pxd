@@ -86,7 +86,7 @@ cdef class VectorLikelihood:
     cdef double match_separate(
         self, const double* mean, const double* cov, const double* target, NetworkProgress state, VectorMatch out
     ) noexcept nogil
-    cdef (double, double) note_blank(self, double log_z, const double* target, NetworkProgress state) noexcept nogil
+    cdef (double, double) note_uninformative(self, double log_z, const double* target, NetworkProgress state) noexcept nogil
     cdef double log_uninformative(self, const double* target) noexcept nogil
     cdef double wrong_given_uninformative(self, const double* target) noexcept nogil
     cdef double doubt(
@@ -163,6 +163,10 @@ cdef void subtract_information(
     Py_ssize_t n, const double* cov, const double* information, double* left, double* space
 ) noexcept nogil
 cdef void temper_separate(Py_ssize_t n, double weight, const double* cov, VectorMatch out) noexcept nogil
-cdef void fill_site(Py_ssize_t n, const double* cov, VectorMatch out) noexcept nogil
+cdef void carry_over(
+    double factor, const double* matrix, const double* vector, const double* cov, double* new_matrix,
+    double* new_vector, VectorMatch space
+) noexcept nogil
+cdef void fill_site(const double* cov, VectorMatch out) noexcept nogil
 cdef double _add(double keep, double old, double own, double new) noexcept nogil
 cdef object as_array(const double* values, Py_ssize_t n)

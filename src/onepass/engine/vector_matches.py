@@ -273,7 +273,7 @@ class VectorMatch:
                 for k in range(n):
                     self.information[i * n + k] -= share * self.vector[i] * self.vector[k]
         if widens:
-            fill_site(n, cov, self)
+            fill_site(cov, self)
 
     def clear(self):
         """Make no step."""
@@ -408,16 +408,7 @@ class VectorLikelihood:
         """Fill score and information of the site that copies have added up to: ``(I + precision cov)⁻¹`` of it."""
         n = self.size
         i: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        k: cython.Py_ssize_t
-        for i in range(n):
-            for j in range(n):
-                entry = 1.0 if i == j else 0.0
-                for k in range(n):
-                    entry += out.copy_precision[i * n + k] * cov[k * n + j]
-                out.second[i * n + j] = entry
-        invert(n, out.second, out.third)
-        apply(n, out.third, out.copy_precision, out.copy_shift, out.information, out.score)
+        carry_over(1.0, out.copy_precision, out.copy_shift, cov, out.information, out.score, out)
         for i in range(n):
             out.shift[i] = out.copy_shift[i]
         for i in range(n * n):
@@ -473,17 +464,17 @@ class VectorLikelihood:
         size = self.size
         i: cython.Py_ssize_t
         j: cython.Py_ssize_t
-        log_z, says = self.note_blank(log_z, target, state)
+        log_z, says = self.note_uninformative(log_z, target, state)
         for i in range(size):
             for j in range(size):
                 scatter = says * (1.0 - says) * out.score[i] * out.score[j]
                 out.information[i * size + j] = says * out.information[i * size + j] - scatter
         for i in range(size):
             out.score[i] *= says
-        fill_site(size, cov, out)
+        fill_site(cov, out)
         return log_z
 
-    def note_blank(self, log_z, target, state):
+    def note_uninformative(self, log_z, target, state):
         """The log density of a target that may say nothing, and how probable it is that it says something."""
         shares: cython.double[N_WAYS]
         i: cython.Py_ssize_t
@@ -720,23 +711,9 @@ class VectorLikelihood:
         return type(self), (self.n_outputs,)
 
 
-def fill_site(n, cov, out):
-    """Fill precision and shift of the site that makes the step of score and information."""
-    i: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    k: cython.Py_ssize_t
-    for i in range(n):
-        for j in range(n):
-            entry = 1.0 if i == j else 0.0
-            for k in range(n):
-                entry -= out.information[i * n + k] * cov[k * n + j]
-            out.second[i * n + j] = entry
-    invert(n, out.second, out.third)
-    apply(n, out.third, out.information, out.score, out.precision, out.shift)
-
-
-def temper(n, weight, cov, out):
-    """Take the site of a match to a power: the step becomes ``weight (I - (1 - weight) information cov)⁻¹`` of it."""
+def carry_over(factor, matrix, vector, cov, new_matrix, new_vector, space):
+    """Fill ``(I + factor matrix cov)⁻¹`` of a matrix and of a vector, which turns a site into a step or the reverse."""
+    n = space.size
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
@@ -744,10 +721,21 @@ def temper(n, weight, cov, out):
         for j in range(n):
             entry = 0.0
             for k in range(n):
-                entry += out.information[i * n + k] * cov[k * n + j]
-            out.second[i * n + j] = (1.0 if i == j else 0.0) - (1.0 - weight) * entry
-    invert(n, out.second, out.third)
-    apply(n, out.third, out.information, out.score, out.first, out.vector)
+                entry += matrix[i * n + k] * cov[k * n + j]
+            space.second[i * n + j] = (1.0 if i == j else 0.0) + factor * entry
+    invert(n, space.second, space.third)
+    apply(n, space.third, matrix, vector, new_matrix, new_vector)
+
+
+def fill_site(cov, out):
+    """Fill precision and shift of the site that makes the step of score and information."""
+    carry_over(-1.0, out.information, out.score, cov, out.precision, out.shift, out)
+
+
+def temper(n, weight, cov, out):
+    """Take the site of a match to a power: the step becomes ``weight (I - (1 - weight) information cov)⁻¹`` of it."""
+    i: cython.Py_ssize_t
+    carry_over(weight - 1.0, out.information, out.score, cov, out.first, out.vector, out)
     for i in range(n):
         out.score[i] = weight * out.vector[i]
         out.shift[i] *= weight
@@ -911,7 +899,7 @@ class NoisyNumbers(VectorLikelihood):
             for j in range(size):
                 mixed = out.mixed_information[i * size + j] / mass
                 out.information[i * size + j] = mixed + out.score[i] * out.score[j]
-        fill_site(size, cov, out)
+        fill_site(cov, out)
         return top + log(mass / total)
 
     def log_share(self, way, log_z, mean, cov, target, state, out):
@@ -1199,7 +1187,7 @@ class HeteroscedasticOutputs(NoisyNumbers):
                 second = through[2 * i] * pair.cross_information + through[2 * i + 1] * pair.log_noise_information
                 for j in range(size):
                     out.information[i * size + j] += first * through[2 * j] + second * through[2 * j + 1]
-        fill_site(size, cov, out)
+        fill_site(cov, out)
         return log_density
 
     def match_copies(self, mean, cov, target, state, out):
@@ -1409,17 +1397,11 @@ def remove_site(cov, precision, h, values, out):
             inner[i * n + k] = entry
     if not is_positive(n, inner):
         return False
-    left = out.second
     for i in range(n):
         out.vector[i] = -h[i]
         for k in range(n):
             out.vector[i] += precision[i * n + k] * values[k]
-            entry = 1.0 if i == k else 0.0
-            for j in range(n):
-                entry -= precision[i * n + j] * cov[j * n + k]
-            left[i * n + k] = entry
-    invert(n, left, out.third)
-    apply(n, out.third, precision, out.vector, out.information, out.score)
+    carry_over(-1.0, precision, out.vector, cov, out.information, out.score, out)
     for i in range(n * n):
         out.information[i] = -out.information[i]
     return True

@@ -1,7 +1,7 @@
 """What a belief about the weights of a network is: between which weights correlations are kept, and how it learns.
 
 A belief has the layout of the weights and their numbers: the mean, and the covariance in a form of its own, all numbers
-of which stand in one array. It computes what depends on that form, the variances of the pre-activations and the
+of which are in one array. It computes what depends on that form, the variances of the pre-activations and the
 covariance of the outputs, and calls the compiled kernel that learns. Any division into blocks of neighbouring neurons
 is a subclass of `onepass.beliefs.block.BlockGaussian` with another ``cut``; other forms are subclasses of
 `NetworkBelief`.

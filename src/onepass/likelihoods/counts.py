@@ -79,7 +79,7 @@ class Counts(Likelihood):
         return np.asarray(output.mean + self._dispersion * (output.mean**2 + output.var))
 
     def quantile(self, activation: Activation, mean: FloatArray, var: FloatArray, level: float) -> FloatArray:
-        """Of the count mixed over the rate; of a rate that is no ``e^a``, the log-normal of its moments stands in."""
+        """Of the count mixed over the rate; if the rate isn't ``e^a``, over the log-normal of its moments."""
         if not isinstance(activation, Exponential):
             output = activation.moments(mean, var)
             mean, var = log_normal(output.mean, output.var)
@@ -162,8 +162,8 @@ def count_cdf(y: FloatArray, mean: FloatArray, var: FloatArray, dispersion: Floa
     """Probability that a count whose log rate is ``N(mean, var)`` is at most ``y``.
 
     A count is at most ``y`` if its log rate is below a random threshold, the log of a gamma variable of ``y + 1`` over
-    that of the count's dispersion. If the threshold is narrow beside the log rate it counts as Gaussian; else the count
-    is mixed over nodes of the log rate.
+    that of the count's dispersion. If the threshold is narrow compared to the log rate, it counts as Gaussian; else the
+    count is mixed over nodes of the log rate.
     """
     y, mean, var, dispersion = np.broadcast_arrays(y, mean, var, dispersion)
     centre, own_var = _threshold(y, dispersion)

@@ -48,7 +48,7 @@ _STEEPER_WEIGHTS, _STEEPER_BIASES = 0.75, 0.25
 
 @dataclass(frozen=True)
 class NetworkPrior:
-    """Spread of the prior means (``..._means``) and prior standard deviations (``..._std``), before fan-in scaling."""
+    """Scale of the prior means (``..._means``) and prior standard deviations (``..._std``), before fan-in scaling."""
 
     weight_means: float = 1.2
     weight_std: float = 1.5

@@ -5,7 +5,7 @@ variance ``var - information var²``, where ``score = dlogZ/dmean`` and ``inform
 ``log Z``, these two, and the ratio ``1 - information var`` of the variance after to that before, with the digits that
 the difference would lose when a precise target meets a vague belief.
 
-One class per likelihood and activation for which the match is exact (those of counts stand in `count_matches`), and
+One class per likelihood and activation for which the match is exact (those for counts are in `count_matches`), and
 the paper's rule (``Kalman...``), which takes target and pre-activation for jointly Gaussian and needs only the
 activation's moments.
 

@@ -501,7 +501,7 @@ class Trust:
         return Trust(self.to_array())
 
     def to_array(self) -> "FloatArray":
-        """All numbers, as they stand in files.
+        """All numbers, as files have them.
 
         Counts, the information about the share of wrong labels and the scale of the weights, rows, suspicion, rows
         since an alarm, the size of errors, the recent share, and what is known of the scale; where no outliers are

@@ -190,7 +190,7 @@ class PerceptronProgress:
         return 1.0 if self.row_weights is None else self.row_weights[self.n_weighted]
 
     def to_array(self) -> "FloatArray":
-        """All numbers as they stand in files; those of the trust after them where not all is trusted."""
+        """All numbers as files have them; after them, where not all is trusted, those of the trust."""
         return np.concatenate([[getattr(self, name) for name in STATE_FIELDS], self.trust.to_array()])
 
     @staticmethod

@@ -11,7 +11,7 @@ A target that may not be trusted, see `outliers`, has the mixture of the matches
 An output whose target is NaN was not observed: it has no score and no information, and what is learned is the match of
 the others, as if they were all there is. Noise, calibration and trust follow what was observed, and nothing else.
 
-One class per likelihood; the one of classes stands in `class_matches`. Nothing here knows about weights or layers.
+One class per likelihood; the one for classes is in `class_matches`. Nothing here knows about weights or layers.
 """
 
 from typing import NamedTuple
@@ -179,7 +179,7 @@ class NetworkProgress:
         return NetworkProgress(*self.to_array(), self.trust.copy())
 
     def to_array(self) -> "FloatArray":
-        """All numbers, ``(6, K)``, as they stand in files."""
+        """All numbers, ``(6, K)``, as files have them."""
         return np.stack([self.noise, self.noise_weight, self.scale, self.scale_weight, self.usual_var, self.largest])
 
     def assign(self, array) -> None:
@@ -1353,16 +1353,16 @@ class SeparateOutputs(VectorLikelihood):
             top = max(top, shares[i])
         mass = 0.0
         move = 0.0
-        spread = 0.0
+        variance = 0.0
         for i in range(13):
             shares[i] = exp(shares[i] - top)
             mass += shares[i]
             move += shares[i] * _FEW_NODES[i]
         move /= mass
         for i in range(13):
-            spread += shares[i] * (_FEW_NODES[i] - move) * (_FEW_NODES[i] - move)
+            variance += shares[i] * (_FEW_NODES[i] - move) * (_FEW_NODES[i] - move)
         after = exp(min(max(middle + std * move, _LEAST_LOG), _LARGEST_LOG))
-        return after, min(weight * mass / max(spread, 1e-3), weight + 2.0)
+        return after, min(weight * mass / max(variance, 1e-3), weight + 2.0)
 
     def raise_pending(self):
         """That of the match of each output."""

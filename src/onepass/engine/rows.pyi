@@ -42,7 +42,6 @@ def rescaled(prior: FloatArray, trust: Trust, mean: FloatArray, root: FloatArray
 
 class RowLearner(OneRow):
     def __init__(self, rule: RowRule, state: LearningState, mean: FloatArray, root: FloatArray) -> None: ...
-    def predict(self, x: FloatArray) -> tuple[float, float, float, float, float] | None: ...
 
 class DenseRowLearner(RowLearner):
     def __init__(

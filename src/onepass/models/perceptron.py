@@ -715,7 +715,7 @@ class BayesianPerceptron(Component):
         for name in ("_one_row", "_plan"):
             self.__dict__.pop(name, None)
 
-    def _prediction_of_one(self, seen: tuple[float, float, float, float, float]) -> Prediction:
+    def _prediction_of_one(self, seen: tuple[Any, Any, Any, float, float]) -> Prediction:
         """What is predicted for one row from its compiled moments, with as little around it as there can be."""
         mean, var, slope, pre_mean, pre_var = seen
         noise, likelihood = self._state.progress.noise, self._likelihood

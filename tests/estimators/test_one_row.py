@@ -101,6 +101,10 @@ def test_the_short_way_learns_and_predicts_as_the_long_one(model: Any, y: Any) -
             np.testing.assert_array_equal(one, many)
             chances = short.predict_proba(X[i : i + 1])[0], long.predict_proba(X[:5])[i]
             np.testing.assert_allclose(*chances, rtol=1e-9, atol=1e-12)
+        if hasattr(model, "predict_interval"):
+            sides = zip(short.predict_interval(X[i : i + 1], 0.9), long.predict_interval(X[:5], 0.9), strict=True)
+            for limit, limits in sides:
+                np.testing.assert_allclose(limit, limits[i : i + 1], rtol=1e-9)
         assert one.shape == (1,)
 
 

@@ -408,7 +408,7 @@ class Learner:
         if state.columns is not None or len(state.mixtures) != 1:
             return None
         member, *others = state.mixtures[0].members
-        if others or type(member) is Mixture or (scaled := self.scaled(row)) is None:
+        if others or (scaled := self.scaled(row)) is None:
             return None
         found: Prediction = member.predict(scaled)
         return found
@@ -437,7 +437,13 @@ class Learner:
 
     def interval(self, X: Any, level: float) -> tuple[FloatArray, FloatArray]:
         """Limits of the central interval of each output, ``(n, q)``; of classes those of their probabilities."""
-        chunks, sides = list(self.rows(X)), []
+        first, sides = self.state.mixtures[0], []
+        if isinstance(X, np.ndarray) and len(X) == 1 and first.takes_intervals_from_predictions:
+            seen = self.predict_row(X[0])
+            if seen is not None:
+                low, high = first.interval_of(Prediction(*np.array(seen)[:, None, None]), level)
+                return low[:, None], high[:, None]
+        chunks = list(self.rows(X))
         for mixture in self.state.mixtures:
             parts = joined(mixture.interval_predictions(rows.X, **rows.options) for rows in chunks)
             sides.append(mixture.interval_of(parts, level))

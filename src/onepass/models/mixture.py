@@ -421,6 +421,11 @@ class Mixture(OnlineModel):
         low, high = self._asked(limits, rows_ahead, X, **options)
         return low, high
 
+    @property
+    def takes_intervals_from_predictions(self) -> bool:
+        """Whether the `interval_predictions` are what `predict` returns: of one component, and not for labels."""
+        return len(self.components) == 1 and not self._likelihood.is_label
+
     def interval_of(self, parts: Prediction, level: float) -> tuple[Any, Any]:
         """Limits of the interval from the `interval_predictions`."""
         weights, models = self.component_weights, [part for _, part in self.components]

@@ -309,3 +309,11 @@ def test_rows_of_which_one_can_not_be_learned_leave_nothing_behind(kind: str, n_
     with pytest.raises(ValueError, match="overflow"):
         getattr(model, method)(more, targets[n_before:])
     assert to_bytes(model) == before
+
+
+def test_rows_of_a_warm_up_are_not_scored_one_by_one_either() -> None:
+    one, together = BayesianPerceptronRegressor(warm_up=30), BayesianPerceptronRegressor(warm_up=30).fit(X[:40], Y[:40])
+    for i in range(40):
+        one.partial_fit(X[i : i + 1], Y[i : i + 1])
+        assert (one.log_evidence_ == 0.0) == (i < 30)
+    assert one.log_evidence_ == pytest.approx(together.log_evidence_, rel=1e-9)

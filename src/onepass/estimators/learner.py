@@ -194,9 +194,10 @@ class Learner:
         batch = self._with_warm_up(batch)
         first, rest = batch.part(0, warm_up), batch.part(warm_up, len(batch))
         yield first, 1
-        state.unscored_rows, state.unscored_evidence = len(first), self._evidence
-        # So that `log_evidence` takes no scale off for what was not observed in these rows.
-        state.unscored_evidence += float(self._log_scales @ (len(first) - self._n_observed))
+        if state.waiting is None:  # else the next row changes the evidence, which takes long with many features
+            state.unscored_rows, state.unscored_evidence = len(first), self._evidence
+            # So that `log_evidence` takes no scale off for what was not observed in these rows.
+            state.unscored_evidence += float(self._log_scales @ (len(first) - self._n_observed))
         if passes > 1:  # which take all rows together: the first stage has but shown the evidence of the warm-up
             state.mixtures = self._new_mixtures()
             self._start_counts()
@@ -478,6 +479,8 @@ class Learner:
     @property
     def log_evidence(self) -> float:
         """Sum of the log densities of all rows after the warm-up, each before it was learned."""
+        if self.is_warming_up:
+            return 0.0
         n_scored = self._n_observed - self.state.unscored_rows
         return float(self._evidence - self.state.unscored_evidence - self._log_scales @ n_scored)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from statistics import median
 
 import numpy as np
-from scipy.linalg.blas import dsymv, dsyr
+from scipy.linalg.blas import dgemv, dger, dsymv, dsyr
 
 from benchmarks.timing import Measurement, race, ratio
 from onepass import BayesianCommittee, BayesianNetwork
@@ -24,7 +24,7 @@ def networks() -> Iterator[Measurement]:
         yield _full(d)
     yield _together()
     yield _side_by_side()
-    yield _kronecker()
+    yield from _kronecker()
     yield from _diagonal()
     yield _steady()
 
@@ -69,8 +69,12 @@ def _side_by_side() -> Measurement:
     return Measurement("committee of 4: two threads over one", *times, value, "at most 0.7", value <= 0.7)
 
 
-def _kronecker() -> Measurement:
-    """A hidden layer of 100 units over 200 inputs: the bare products with its factors that a row needs."""
+def _kronecker() -> Iterator[Measurement]:
+    """A hidden layer of 100 units over 200 inputs: the bare products with its factors that a row needs.
+
+    A row also needs two products with the weights themselves, which a second figure has, and the moments of 100 units,
+    about a fifth of our time. Roots in the place of the factors, which stay positive definite, cost the rest.
+    """
     n, d, units = 500, 200, 100
     X, y = _RNG.normal(size=(n, d)), _RNG.normal(size=n)
     network = BayesianNetwork(d, (units,), covariance="kronecker")
@@ -83,10 +87,18 @@ def _kronecker() -> Measurement:
                 gain = dsymv(1.0, factor, vector, lower=1)
                 dsyr(-1e-12, gain, a=factor, lower=1, overwrite_a=1)
 
-    seconds = race({"ours": lambda: network.learn(X, y), "bare": bare}, 7)
-    value = ratio(seconds, "ours", "bare")
-    times = median(seconds["ours"]) / n, median(seconds["bare"]) / n
-    return Measurement("network, 200-100-1, Kronecker: dsymv + dsyr", *times, value, "at most 1.5", value <= 1.5)
+    weights = np.asfortranarray(_RNG.normal(size=(units, d + 1)))
+
+    def with_weights() -> None:
+        bare()
+        for _ in range(n):
+            dger(1e-12, dgemv(1.0, weights, vectors[0]), vectors[0], a=weights, overwrite_a=1)
+
+    seconds = race({"ours": lambda: network.learn(X, y), "factors": bare, "weights": with_weights}, 7)
+    for bound, products in (("factors", "dsymv + dsyr"), ("weights", "with dgemv + dger")):
+        value = ratio(seconds, "ours", bound)
+        times = median(seconds["ours"]) / n, median(seconds[bound]) / n
+        yield Measurement(f"network, 200-100-1, Kronecker: {products}", *times, value, "at most 1.5", value <= 1.5)
 
 
 def _diagonal() -> Iterator[Measurement]:

@@ -101,6 +101,10 @@ def test_the_short_way_learns_and_predicts_as_the_long_one(model: Any, y: Any) -
             np.testing.assert_array_equal(one, many)
             chances = short.predict_proba(X[i : i + 1])[0], long.predict_proba(X[:5])[i]
             np.testing.assert_allclose(*chances, rtol=1e-9, atol=1e-12)
+        if hasattr(model, "predict_interval"):
+            sides = zip(short.predict_interval(X[i : i + 1], 0.9), long.predict_interval(X[:5], 0.9), strict=True)
+            for limit, limits in sides:
+                np.testing.assert_allclose(limit, limits[i : i + 1], rtol=1e-9)
         assert one.shape == (1,)
 
 
@@ -305,3 +309,11 @@ def test_rows_of_which_one_can_not_be_learned_leave_nothing_behind(kind: str, n_
     with pytest.raises(ValueError, match="overflow"):
         getattr(model, method)(more, targets[n_before:])
     assert to_bytes(model) == before
+
+
+def test_rows_of_a_warm_up_are_not_scored_one_by_one_either() -> None:
+    one, together = BayesianPerceptronRegressor(warm_up=30), BayesianPerceptronRegressor(warm_up=30).fit(X[:40], Y[:40])
+    for i in range(40):
+        one.partial_fit(X[i : i + 1], Y[i : i + 1])
+        assert (one.log_evidence_ == 0.0) == (i < 30)
+    assert one.log_evidence_ == pytest.approx(together.log_evidence_, rel=1e-9)

@@ -15,6 +15,8 @@ from onepass import (
     BayesianPerceptronClassifier,
     BayesianPerceptronRegressor,
 )
+from onepass.estimators.blueprints import ClassPerceptrons
+from onepass.estimators.targets import ClassTargets
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(2500, 3))
@@ -120,3 +122,15 @@ def test_auto_keeps_no_correlations_of_very_many_features() -> None:
     assert regressor.covariance_ == "diagonal"
     assert regressor.coef_std_.shape == (20_000,)
     assert BayesianPerceptronRegressor().fit(X[:50], X[:50, 0]).covariance_ == "full"
+
+
+@pytest.mark.parametrize(
+    ("n_features", "prior_scale", "chosen"),
+    [(3161, 1.0, "full"), (3162, 1.0, "diagonal"), (1580, "auto", "full"), (1581, "auto", "diagonal")],
+)
+def test_auto_keeps_correlations_up_to_ten_million_numbers(n_features: int, prior_scale: Any, chosen: str) -> None:
+    targets = ClassTargets(np.array([0, 1]))
+    blueprint = ClassPerceptrons(BayesianPerceptronClassifier(prior_scale=prior_scale), n_features, targets)
+    assert blueprint.form == chosen
+    blueprint = ClassPerceptrons(BayesianPerceptronClassifier(covariance="full"), n_features, targets)
+    assert blueprint.form == "full"

@@ -81,6 +81,10 @@ def test_a_mixture_over_drift_learns_rows_one_per_call_as_in_one(observation: st
     together.learn(X, y)
     for x, target in zip(X, y, strict=True):
         assert one._one_row is not None
+        seen = one._one_row.predict(x)  # of a step of forgetting, too, which comes before some of the rows
+        assert seen is not None
+        for single, many in zip(one.predict(x), one.predict(x[None]), strict=True):
+            np.testing.assert_allclose(single, many[0], rtol=1e-11, atol=1e-13)
         assert one._one_row(x, target)
     np.testing.assert_allclose(one.weights, together.weights, rtol=1e-10)
     assert one.log_evidence == pytest.approx(together.log_evidence, rel=1e-11)

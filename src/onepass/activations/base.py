@@ -76,6 +76,8 @@ class ClosedForm:
 
     def moments(self, mean: ArrayLike, var: ArrayLike, /) -> Moments:
         """Moments of ``f(a)`` under ``a ~ N(mean, var)``."""
+        if type(mean) is float and type(var) is float:  # of one row, ten times as fast without NumPy
+            return Moments(*self.compiled.one(mean, var))
         mean, var = broadcast(mean, var)
         both = self.compiled.moments(np.ravel(mean), np.ravel(var)).reshape(3, *mean.shape)
         return Moments(both[0][()], both[1][()], both[2][()])

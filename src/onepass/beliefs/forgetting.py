@@ -105,7 +105,8 @@ def fade_triangle(cov: FloatArray, towards: FloatArray, gap: FloatArray, keep: f
     unit = np.sqrt(towards)
     inverse_unit = reciprocals(unit)
     # In place, and row after row of the transpose: each further matrix would cost as much as a factorisation.
-    mixed = np.multiply(cov.T, inverse_unit, dtype=np.float64)
+    mixed = cov.T.astype(np.float64, copy=False)
+    mixed *= inverse_unit
     mixed *= ((1.0 - keep) * inverse_unit)[:, None]
     diagonal = np.diag_indices(len(mixed))
     mixed[diagonal] += keep
@@ -120,7 +121,8 @@ def fade_triangle(cov: FloatArray, towards: FloatArray, gap: FloatArray, keep: f
     rows = faded.T
     rows *= unit
     rows *= unit[:, None]
-    cov.T[...] = rows
+    if not np.may_share_memory(rows, cov):
+        cov.T[...] = rows
     return np.asarray(shift)
 
 

@@ -547,7 +547,9 @@ def _stacked(root: FloatArray, added: FloatArray) -> FloatArray:
 
 def _squared(root: FloatArray) -> FloatArray:
     """``R'R`` of a lower triangular matrix."""
-    p = len(root)
+    p, own = len(root), root.diagonal()
+    if np.count_nonzero(root) == np.count_nonzero(own):  # a prior's, as of most models before their first row
+        return np.diag(own * own)
     if p <= _BAND:
         return np.asarray(root.T @ root)
     # In bands, each without the rows that are zero: for a matrix and its own transpose NumPy takes a short cut that

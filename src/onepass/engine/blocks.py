@@ -216,7 +216,8 @@ def learn_block(rows: Rows, inputs, rule: PerceptronRule, state: PerceptronProgr
     for sign in (1.0, -1.0):  # a widening row has a negative information
         part = sign * informations > 0.0
         if part.any():
-            scaled = np.asfortranarray(steps[:, part] * np.sqrt(sign * informations[part]).astype(cov.dtype))
+            scaled = steps if part.all() else np.asfortranarray(steps[:, part])  # no copy of what is not needed again
+            scaled *= np.sqrt(sign * informations[part]).astype(cov.dtype)
             syrk(-sign, scaled, beta=1.0, c=cov, lower=1, overwrite_c=1)
     if len(wander.added):
         cov[np.diag_indices(len(mean))] += block.times[b - 1] * np.asarray(wander.added)

@@ -46,21 +46,50 @@ def mixed_moments(
     """
     found = np.empty((2, means.shape[1]))
     view: cython.double[:, ::1] = found
+    with cython.nogil:
+        _mix(weights, means, variances, view)
+    return found
+
+
+def mixed_predictions(
+    least: cython.double, weights: cython.const[cython.double][:, ::1], parts: cython.const[cython.double][:, :, ::1]
+):
+    """What mixtures of ``k`` models predict, ``(5, n)``, from the five fields of their predictions, ``(5, k, n)``.
+
+    These are mean and variance of the output, the same of the pre-activation, and the noise variance, of which the
+    mean is taken. Weights below ``least`` don't count, see `weights_above`; their shape is as in `mixed_moments`.
+    """
+    counted: cython.double[:, ::1] = weights_above(least, weights)
+    found = np.empty((5, parts.shape[2]))
+    view: cython.double[:, ::1] = found
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     wide: cython.Py_ssize_t = 1 if weights.shape[1] > 1 else 0
     with cython.nogil:
-        for i in range(means.shape[1]):
-            mean = weights[0, wide * i] * means[0, i]
-            for j in range(1, means.shape[0]):
-                mean = mean + weights[j, wide * i] * means[j, i]
-            var = 0.0
-            for j in range(means.shape[0]):
-                gap = means[j, i] - mean
-                var = var + weights[j, wide * i] * (variances[j, i] + gap * gap)
-            view[0, i] = mean
-            view[1, i] = var
+        _mix(counted, parts[0], parts[1], view[:2])
+        _mix(counted, parts[2], parts[3], view[2:4])
+        for i in range(parts.shape[2]):
+            view[4, i] = counted[0, wide * i] * parts[4, 0, i]
+            for j in range(1, parts.shape[1]):
+                view[4, i] += counted[j, wide * i] * parts[4, j, i]
     return found
+
+
+def _mix(weights, means, variances, found):
+    """Fill the moments of `mixed_moments`."""
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    wide: cython.Py_ssize_t = 1 if weights.shape[1] > 1 else 0
+    for i in range(means.shape[1]):
+        mean = weights[0, wide * i] * means[0, i]
+        for j in range(1, means.shape[0]):
+            mean = mean + weights[j, wide * i] * means[j, i]
+        var = 0.0
+        for j in range(means.shape[0]):
+            gap = means[j, i] - mean
+            var = var + weights[j, wide * i] * (variances[j, i] + gap * gap)
+        found[0, i] = mean
+        found[1, i] = var
 
 
 def mixture_quantiles(

@@ -7,6 +7,7 @@ cdef double[8] PROBIT_SCALES
 cdef class CompiledActivation:
     cdef readonly bint identity  # whether it is f(a) = a
     cdef (double, double, double) at(self, double mean, double var) noexcept nogil
+    cpdef tuple one(self, double mean, double var)
     cpdef object moments(self, const double[::1] mean, const double[::1] var)
 
 cdef class RescaledMoments(CompiledActivation):

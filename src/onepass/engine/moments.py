@@ -73,6 +73,12 @@ class CompiledActivation:
         """Mean, variance and expected slope; each activation overrides this."""
         return NAN, NAN, NAN
 
+    def one(self, mean, var):
+        """Mean, variance and expected slope of one number, without the arrays of `moments`."""
+        found = self.at(mean, var)
+        self.raise_pending()
+        return found
+
     def moments(self, mean, var) -> "FloatArray":
         """Mean, variance and expected slope of every entry, ``(3, n)``."""
         result = np.empty((3, mean.shape[0]))

@@ -27,4 +27,3 @@ cdef class NetworkRow(OneRow):
     cdef bint is_next(self, const double[::1] x) except -1
     cdef bint take_target(self, object y) except -1
     cdef void see(self, const double[::1] x, _Space space) noexcept nogil
-    cdef object describe(self, const double[::1] x)

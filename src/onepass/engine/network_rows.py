@@ -136,7 +136,7 @@ class NetworkRow(OneRow):
         project(self.shape, kept, added, self.now_cov, space.signals, space.space)
 
     def describe(self, x):
-        """Predict a row of the right type."""
+        """What the network alone predicts a row of the right type from, ``(1, 7, K)``: see `OutputRecord`."""
         space, noise = self.looking, self.noise
         n: cython.Py_ssize_t = self.rule.likelihood.n_outputs
         size: cython.Py_ssize_t = self.shape.n_outputs
@@ -161,10 +161,3 @@ class NetworkRow(OneRow):
                     numbers[0, 3, i] = noise.widened_scale(i)
         self.raise_pending()
         return record if isfinite(total) else None
-
-    def predict(self, x):
-        """What a row ``(d,)`` is predicted from by the network alone, ``(1, 7, K)``, see `OutputRecord`; or None."""
-        try:
-            return self.describe(x)
-        except (TypeError, ValueError):
-            return None

@@ -26,6 +26,17 @@ class OneRow:
     def undo(self):
         """Go back to before the row that was attempted."""
 
+    def describe(self, x):
+        """What a row of the right type is predicted from, in the form that its model takes; None for the long way."""
+        return None
+
+    def predict(self, x):
+        """What the next row, ``(d,)``, is predicted from: see `describe`."""
+        try:
+            return self.describe(x)
+        except (TypeError, ValueError):  # not float64, not contiguous
+            return None
+
     def raise_pending(self):
         """Raise the exception of a function in Python that was stored because compiled loops can't raise."""
 
@@ -43,11 +54,15 @@ class OneRow:
 
 
 class RowMixture:
-    """Lets several learn a row, and weighs them by what each predicted: all of them or, on the terms above, none."""
+    """Lets several learn a row, and weighs them by what each predicted: all of them or, on the terms above, none.
+
+    The beliefs of all are more than a processor's nearest cache has room for. So those looked at last finish first, and
+    are asked first about the next row.
+    """
 
     def __init__(self, learners, switching):
-        self.learners, self.switching = learners, switching
-        self.log_densities = np.empty((len(learners), 1))
+        self.learners, self.switching, self.last_first = learners, switching, False
+        self.log_densities = np.empty(len(learners))
 
     def call(self, x, y):
         """Learn a row of the right type."""
@@ -59,12 +74,35 @@ class RowMixture:
                 self.undo(k)
                 learner.raise_pending()
                 return False
-            self.log_densities[k, 0] = learner.score()
-        for k in range(count):
+            self.log_densities[k] = learner.score()
+        for k in range(count - 1, -1, -1):
             learner = self.learners[k]
             learner.finish()
-        self.switching.learn(np.asarray(self.log_densities))
+        self.switching.learn_row(self.log_densities)
         return True
+
+    def describe(self, x):
+        """Ask all about a row of the right type."""
+        j: cython.Py_ssize_t
+        count: cython.Py_ssize_t = len(self.learners)
+        found = [None] * count
+        last_first: cython.bint = self.last_first
+        self.last_first = not last_first
+        for j in range(count):
+            k: cython.Py_ssize_t = count - 1 - j if last_first else j
+            learner: OneRow = self.learners[k]
+            seen = learner.describe(x)
+            if seen is None:
+                return None
+            found[k] = seen
+        return found
+
+    def predict(self, x):
+        """What each predicts the next row, ``(d,)``, from; None if one of them goes the long way."""
+        try:
+            return self.describe(x)
+        except (TypeError, ValueError):
+            return None
 
     def undo(self, count):
         """Undo what the first ``count`` have attempted."""

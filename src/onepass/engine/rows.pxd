@@ -67,7 +67,6 @@ cdef class RowLearner(OneRow):
     cdef bint call(self, const double[::1] x, double y) noexcept nogil
     cdef bint learn_row(self, const Row* row) noexcept nogil
     cdef double variance(self, const double[::1] x) noexcept nogil
-    cdef tuple project(self, const double[::1] x)
 
 cdef class DenseRowLearner(RowLearner):
     cdef Wander wander

@@ -847,8 +847,12 @@ class RowLearner(OneRow):
             self.rule.likelihood.raise_pending()  # here, or it would be raised after the long way had succeeded
         return learned
 
-    def project(self, x):
-        """Predict a row of the right type; several threads may do so at a time, so nothing is written."""
+    def describe(self, x):
+        """Mean, variance and slope of the output, mean and variance of the pre-activation.
+
+        The row is the next one, before which weights may drift. Where the past fades before it, that goes the long way.
+        Several threads may ask at a time, so nothing is written.
+        """
         d: cython.Py_ssize_t = x.shape[0]
         p: cython.Py_ssize_t = self.mean.shape[0]
         bias: cython.Py_ssize_t = self.rule.bias
@@ -879,16 +883,6 @@ class RowLearner(OneRow):
                 coord += root[k] * x[k - bias]
             total += coord * coord
         return total
-
-    def predict(self, x):
-        """Mean, variance and slope of the output, mean and variance of the pre-activation, for a row ``(d,)``; or None.
-
-        The row is the next one, before which weights may drift. Where the past fades before it, that goes the long way.
-        """
-        try:
-            return self.project(x)
-        except (TypeError, ValueError):
-            return None
 
 
 class DenseRowLearner(RowLearner):

@@ -47,13 +47,13 @@ class Switching:
     Attributes
     ----------
     posterior : (n, K) array
-        Weights after each row that was learned last.
+        Weights after each row of the last call of `learn`.
     """
 
     def __init__(self, weights, entries, log_evidence: float = 0.0):
         self.values = np.array(weights, dtype=np.float64)
         self.entries, self.log_evidence = np.array(entries, dtype=np.float64), log_evidence
-        self.posterior = np.empty((0, len(self.values)))
+        self.posterior, self.memory = np.empty((0, len(self.values))), np.empty((2, len(self.values)))
 
     @property
     def weights(self) -> "FloatArray":
@@ -68,6 +68,18 @@ class Switching:
 
     def __reduce__(self):
         return Switching, (np.asarray(self.values), np.asarray(self.entries), self.log_evidence)
+
+    def learn_row(self, log_densities):
+        """Weigh by the log densities ``(K,)`` of one row, as `learn` does."""
+        self.log_evidence += _weigh(
+            self.values.shape[0],
+            cython.address(log_densities[0]),
+            1,
+            cython.address(self.entries[0]),
+            cython.address(self.values[0]),
+            cython.address(self.memory[0, 0]),
+            cython.address(self.memory[1, 0]),
+        )
 
     def learn(self, log_densities) -> tuple["FloatArray", "FloatArray"]:
         """Weigh by the log densities ``(K, n)`` that each predicted for rows, one row after the other.

@@ -51,6 +51,12 @@ standardised, it costs one to two nats in all.
 _EXPLAINED = 3.0  # times the targets' variance: what all features together explain before the first row
 _NOISE_START = 0.1  # times the targets' variance
 _MOST_NUMBERS = 200_000_000  # of the covariances of an estimator
+_FEW_NUMBERS = 10_000_000
+"""Up to so many perceptrons keep all correlations by default: a row takes some 1.5 ms on one core.
+
+The time grows with the square of the features, that of a learned noise with their cube, and what the correlations are
+worth does not: ``python -m benchmarks.many_features``.
+"""
 
 
 @dataclass(frozen=True)
@@ -119,16 +125,19 @@ class Blueprint(ABC):
         """Variance of the noise that a model has learned or was given; classes have none."""
         return 0.0
 
-    def fits(self, form: Covariance) -> bool:
-        """Whether covariances of this form are not too large for memory."""
-        return count_numbers(form, self.layout) * len(self.scales()) <= _MOST_NUMBERS
+    def n_numbers(self, form: Covariance) -> int:
+        """How many numbers covariances of this form have."""
+        return count_numbers(form, self.layout) * len(self.scales())
+
+    def perceptron_form(self) -> str:
+        """What ``"auto"`` means for perceptrons: all correlations, or none where that would be slow."""
+        return "full" if self.n_numbers("full") <= _FEW_NUMBERS else "diagonal"
 
     def check_size(self) -> None:
         """Raise a ValueError where covariances would take too much memory, before anything of their size is made."""
         form = self.form
-        if (isinstance(form, str) and form == "auto") or self.fits(form):
+        if (isinstance(form, str) and form == "auto") or (numbers := self.n_numbers(form)) <= _MOST_NUMBERS:
             return
-        numbers = count_numbers(form, self.layout) * len(self.scales())
         raise ValueError(
             f"covariance={form!r} of {self.layout.size} weights would take {8e-9 * numbers:.1f} GB for "
             f"{self.n_inputs} features; at most {8e-9 * _MOST_NUMBERS:.1f} GB are allowed: pass "
@@ -187,7 +196,7 @@ class NumberPerceptrons(Blueprint):
     def form(self) -> Covariance:
         """The form of the models' covariance."""
         own: Covariance = self.given.covariance
-        return own if own != "auto" else "full" if self.fits("full") else "diagonal"
+        return self.perceptron_form() if own == "auto" else own
 
     @property
     def _expects_some_size(self) -> bool:
@@ -289,8 +298,8 @@ class ClassPerceptrons(Blueprint):
         own: Covariance = self.given.covariance
         if not self.targets.is_binary:
             return own
-        if own == "auto" and not self.fits("full"):
-            return "diagonal"
+        if own == "auto":
+            return self.perceptron_form()
         # Two classes have one output, all of whose weights are a neuron's.
         return own if own in PERCEPTRON_BELIEFS else "full"
 

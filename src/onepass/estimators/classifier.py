@@ -225,8 +225,9 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     covariance : {"auto", "full", "neuron", "diagonal"}
         Which correlations between weights are kept. ``"full"``: all. ``"neuron"``: those between the weights of one
         class; for more than about ten classes probabilities are nearly as good, and a row takes far less time.
-        ``"diagonal"``: none, for very many features. The default with two classes is all, or none if that does not fit
-        into memory; with more classes, as many as is not too slow. `covariance_` says what was chosen.
+        ``"diagonal"``: none, for very many features. The default keeps as many as is not too slow: with two classes all
+        up to 10 million numbers, that is 3,162 weights with one ``prior_scale``, else none. `covariance_` says what was
+        chosen.
     @outliers_of_classes
     @change
     @passes_of_perceptrons

@@ -194,9 +194,10 @@ class Learner:
         batch = self._with_warm_up(batch)
         first, rest = batch.part(0, warm_up), batch.part(warm_up, len(batch))
         yield first, 1
-        state.unscored_rows, state.unscored_evidence = len(first), self._evidence
-        # So that `log_evidence` takes no scale off for what was not observed in these rows.
-        state.unscored_evidence += float(self._log_scales @ (len(first) - self._n_observed))
+        if state.waiting is None:  # else the next row changes the evidence, which takes long with many features
+            state.unscored_rows, state.unscored_evidence = len(first), self._evidence
+            # So that `log_evidence` takes no scale off for what was not observed in these rows.
+            state.unscored_evidence += float(self._log_scales @ (len(first) - self._n_observed))
         if passes > 1:  # which take all rows together: the first stage has but shown the evidence of the warm-up
             state.mixtures = self._new_mixtures()
             self._start_counts()
@@ -408,7 +409,7 @@ class Learner:
         if state.columns is not None or len(state.mixtures) != 1:
             return None
         member, *others = state.mixtures[0].members
-        if others or type(member) is Mixture or (scaled := self.scaled(row)) is None:
+        if others or (scaled := self.scaled(row)) is None:
             return None
         found: Prediction = member.predict(scaled)
         return found
@@ -437,7 +438,13 @@ class Learner:
 
     def interval(self, X: Any, level: float) -> tuple[FloatArray, FloatArray]:
         """Limits of the central interval of each output, ``(n, q)``; of classes those of their probabilities."""
-        chunks, sides = list(self.rows(X)), []
+        first, sides = self.state.mixtures[0], []
+        if isinstance(X, np.ndarray) and len(X) == 1 and first.takes_intervals_from_predictions:
+            seen = self.predict_row(X[0])
+            if seen is not None:
+                low, high = first.interval_of(Prediction(*np.array(seen)[:, None, None]), level)
+                return low[:, None], high[:, None]
+        chunks = list(self.rows(X))
         for mixture in self.state.mixtures:
             parts = joined(mixture.interval_predictions(rows.X, **rows.options) for rows in chunks)
             sides.append(mixture.interval_of(parts, level))
@@ -472,6 +479,8 @@ class Learner:
     @property
     def log_evidence(self) -> float:
         """Sum of the log densities of all rows after the warm-up, each before it was learned."""
+        if self.is_warming_up:
+            return 0.0
         n_scored = self._n_observed - self.state.unscored_rows
         return float(self._evidence - self.state.unscored_evidence - self._log_scales @ n_scored)
 

@@ -231,9 +231,9 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         with standardised targets, which have size 1; a wider intercept would also make a learned noise start too large.
     @fit_intercept
     covariance : {"auto", "full", "diagonal"}
-        Keep all correlations between weights, or none, for very many features. ``"auto"`` keeps all of them if they
-        take at most 1.6 GB, that is up to 14,141 weights with one ``prior_scale``, and none otherwise. `covariance_`
-        says what was chosen.
+        Keep all correlations between weights, or none, for very many features. ``"auto"`` keeps all of them up to 10
+        million numbers, that is 3,162 weights with one ``prior_scale``, for which a row takes one or two milliseconds,
+        and none otherwise. ``"full"`` is for more, up to 1.6 GB. `covariance_` says what was chosen.
     @outliers_of_numbers
     @change
     @passes_of_perceptrons

@@ -72,11 +72,15 @@ class Counts(Likelihood):
 
     def output_moments(self, activation: Activation, mean: FloatArray, var: FloatArray) -> Moments:
         """Moments of the rate; those of ``e^a`` from a variance that is at most `WIDEST`."""
-        return activation.moments(mean, np.minimum(var, WIDEST) if isinstance(activation, Exponential) else var)
+        if isinstance(activation, Exponential):
+            # Of one row without NumPy, which would take longer than all the rest of the prediction.
+            var = np.minimum(var, WIDEST) if isinstance(var, np.ndarray) else min(var, WIDEST)
+        return activation.moments(mean, var)
 
     def noise_var(self, output: Moments) -> FloatArray:
         """``E[rate + noise rate²]``: how much a count varies around its rate."""
-        return np.asarray(output.mean + self._dispersion * (output.mean**2 + output.var))
+        noise: FloatArray = output.mean + self._dispersion * (output.mean * output.mean + output.var)
+        return noise
 
     def quantile(self, activation: Activation, mean: FloatArray, var: FloatArray, level: float) -> FloatArray:
         """Of the count mixed over the rate; if the rate isn't ``e^a``, over the log-normal of its moments."""

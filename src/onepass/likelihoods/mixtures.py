@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from onepass._typing import FloatArray
-from onepass.engine.mixtures import mixed_moments, mixture_quantiles, weights_above
+from onepass.engine.mixtures import mixed_moments, mixed_predictions, mixture_quantiles, weights_above
 
 __all__ = [
     "KNOWN",
@@ -14,6 +14,7 @@ __all__ = [
     "counted_weights",
     "mixture_mean",
     "mixture_moments",
+    "mixture_prediction",
     "mixture_quantile",
     "noise_mixture",
     "sum_in_order",
@@ -34,6 +35,19 @@ def mixture_moments(weights: FloatArray, means: FloatArray, variances: FloatArra
     """
     mean, var = mixed_moments(*(_flat(part) for part in (_counted(weights, means), means, variances)))
     return mean.reshape(means.shape[1:]), var.reshape(means.shape[1:])
+
+
+def mixture_prediction(weights: FloatArray, parts: FloatArray) -> FloatArray:
+    """What mixtures of ``k`` models predict, ``(5, ...)``, from the fields of their predictions, ``(5, k, ...)``.
+
+    Of the outputs and the pre-activations these are the moments of `mixture_moments`, of the noise variance its mean.
+    """
+    _, k, *shape = parts.shape
+    if weights.ndim > 1:
+        weights = weights[:, 0] if not shape else weights.reshape(*weights.shape, *[1] * (len(shape) - 1))
+        weights = np.ascontiguousarray(np.broadcast_to(weights, (k, *shape)))
+    flat = np.ascontiguousarray(parts, dtype=np.float64).reshape(5, k, -1)
+    return np.asarray(mixed_predictions(_ROUNDING, weights.reshape(k, -1), flat).reshape(5, *shape))
 
 
 def mixture_mean(weights: FloatArray, parts: FloatArray) -> FloatArray:

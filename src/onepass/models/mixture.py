@@ -28,7 +28,7 @@ from onepass.engine.one_row import RowMixture
 from onepass.engine.threads import threads_for
 from onepass.files.registry import savable
 from onepass.files.state import Arrays, Parameters, nested, under
-from onepass.likelihoods.mixtures import mixture_mean, mixture_moments
+from onepass.likelihoods.mixtures import mixture_mean, mixture_prediction
 from onepass.models.ahead import RowsAhead, each_ahead_unchecked
 from onepass.models.network.network import OutputMoments
 from onepass.models.online import AUTO, REFINEMENTS, Component, OnlineModel
@@ -373,6 +373,13 @@ class Mixture(OnlineModel):
 
         The arguments are those of the members' ``predict``.
         """
+        if not options and type(X) is np.ndarray and X.ndim == 1 and type(rows_ahead) is int and rows_ahead == 1:
+            one_row = self._one_row
+            seen = None if one_row is None else one_row.predict(X)
+            if seen is not None:
+                pairs = zip(self.members, seen, strict=True)
+                parts = np.array([member._prediction_of_one(own) for member, own in pairs])
+                return Prediction(*mixture_prediction(self._weighting.weights, parts.swapaxes(0, 1)))
 
         def predict(later: Mixture, rows: Any, _: Any, **own: Any) -> Prediction:
             return later._mixed(*later._of_components("_predict_component", rows, own))
@@ -399,6 +406,11 @@ class Mixture(OnlineModel):
 
         low, high = self._asked(limits, rows_ahead, X, **options)
         return low, high
+
+    @property
+    def takes_intervals_from_predictions(self) -> bool:
+        """Whether the `interval_predictions` are what `predict` returns: of one component, and not for labels."""
+        return len(self.components) == 1 and not self._likelihood.is_label
 
     def interval_of(self, parts: Prediction, level: float) -> tuple[Any, Any]:
         """Limits of the interval from the `interval_predictions`."""
@@ -629,10 +641,7 @@ def joined(chunks: Iterable[Prediction]) -> Prediction:
 
 def mixed_prediction(weights: FloatArray, parts: Prediction) -> Prediction:
     """Moments of the mixture of predictions ``(h, ...)``, with weights ``(h,)``, or ``(h, n)`` of each row."""
-    mean, var = mixture_moments(weights, parts.mean, parts.var)
-    pre_mean, pre_var = mixture_moments(weights, parts.pre_mean, parts.pre_var)
-    columns = (mean, var, pre_mean, pre_var, mixture_mean(weights, parts.noise_var))
-    return Prediction(*(column[()] for column in columns))
+    return Prediction(*mixture_prediction(weights, np.array(parts)))
 
 
 # For callers that take ``drift="auto"`` as an argument.

@@ -297,6 +297,10 @@ class Component(OnlineModel):
         """By which the outputs become what is predicted of a target."""
         raise NotImplementedError
 
+    def _prediction_of_one(self, seen: Any) -> Prediction:
+        """What the model alone predicts for one row, from what `_one_row` has seen of it."""
+        raise NotImplementedError
+
     def _sample_component(self, X: Any, n: int, rng: Any, *, rows_ahead: int = 1) -> FloatArray:
         """What `sample_output` of a mixture draws from this model, with the noise that it has there."""
         return self.sample_output(X, n, rng, rows_ahead=rows_ahead)

@@ -238,7 +238,7 @@ class BayesianPerceptron(Component):
             one_row = self._one_row
             seen = None if one_row is None else one_row.predict(X)
             if seen is not None:
-                return self._prediction_of_one(*seen)
+                return self._prediction_of_one(seen)
         rows, row_vars, single = as_inputs(X, X_var, self.n_features, self._state.belief)
 
         def predict(ahead: int, *own: Any) -> Prediction:
@@ -718,8 +718,9 @@ class BayesianPerceptron(Component):
         for name in ("_one_row", "_plan"):
             self.__dict__.pop(name, None)
 
-    def _prediction_of_one(self, mean: Any, var: Any, slope: Any, pre_mean: float, pre_var: float) -> Prediction:
+    def _prediction_of_one(self, seen: tuple[Any, Any, Any, float, float]) -> Prediction:
         """What is predicted for one row from its compiled moments, with as little around it as there can be."""
+        mean, var, slope, pre_mean, pre_var = seen
         noise, likelihood = self._state.progress.noise, self._likelihood
         if likelihood.is_gaussian:
             return Prediction(mean, var, pre_mean, pre_var, noise)

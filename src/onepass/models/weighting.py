@@ -159,7 +159,7 @@ class Weighting:
         return self
 
     def row_learner(self, members: Sequence[Any]) -> RowMixture | None:
-        """The compiled path for learning one row; None where there is none."""
+        """The compiled path for one row, if there is one: of members that predict as they would alone."""
         return None
 
     def check_members(self, members: Sequence[Any]) -> None:

@@ -323,6 +323,10 @@ class BayesianNetwork(Component):
         (record,) = each_ahead(rows_ahead, (rows,), lambda ahead, own: (self.ahead(ahead)._records(noise_scale, own),))
         return self._prediction(record, single, alone=noise_scale is None)
 
+    def _prediction_of_one(self, seen: FloatArray) -> Prediction:
+        """What the network alone predicts for one row, from the compiled record ``(1, 7, K)`` of it."""
+        return self._prediction(seen, True, alone=True)
+
     def _records(self, noise_scale: FloatArray | None, rows: FloatArray) -> FloatArray:
         """What rows are predicted from by the belief as it is, ``(n, 7, K)``."""
         with np.errstate(over="ignore", invalid="ignore"):

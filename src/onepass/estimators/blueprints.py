@@ -16,7 +16,7 @@ from onepass.activations import as_activation
 from onepass.beliefs.choice import Covariance, count_numbers
 from onepass.beliefs.prior import PERCEPTRON_BELIEFS, prior_variances, takes_sparse_rows
 from onepass.estimators.batch import Batch
-from onepass.estimators.scaling import near, warn_of_targets, zero_for_nan
+from onepass.estimators.scaling import near, warn_of_range, warn_of_targets, zero_for_nan
 from onepass.estimators.standardizer import MEAN_AND_STD, SIZE
 from onepass.estimators.targets import ClassTargets, NumberTargets
 from onepass.layers import ImageShape
@@ -251,6 +251,11 @@ class NumberPerceptrons(Blueprint):
             covariance=str(self.form),
             **self._change,
         )
+
+    def warn_of_targets(self, batch: Batch) -> None:
+        """Warn of first targets that the prior can't explain, or the activation."""
+        super().warn_of_targets(batch)
+        warn_of_range(batch.targets, as_activation(self.given.activation))
 
     def noise_of(self, member: Any) -> float:
         """Variance of the noise that a model has learned or was given."""

@@ -84,7 +84,7 @@ class Learner:
         self.targets = blueprint.targets
         self.n_features = n_features
         given = blueprint.given
-        self.arguments = tuple(vars(given).items())
+        self.arguments = tuple((name, own) for name, own in vars(given).items() if name not in schedule.arguments)
         is_plain = encoder.categories is None and encoder.image_shape is None
         self.row_shape = (1, n_features) if is_plain else None  # of a row that is encoded as it is
         self._n_told = 0  # targets that were set aside and have been asked for

@@ -206,8 +206,8 @@ def check_numbers(y: Any) -> None:
     wrong = values if are_others else [one for one in values if isinstance(one, str)] if values.dtype == object else []
     if len(wrong):
         raise ValueError(
-            f"y must have numbers, got {str(wrong[0])!r}: turn them into numbers, or use a classifier ({_CLASSIFIERS}) if "
-            "they are classes"
+            f"y must have numbers, got {str(wrong[0])!r}: turn them into numbers, or use a classifier "
+            f"({_CLASSIFIERS}) if they are classes"
         )
 
 

@@ -301,11 +301,9 @@ class Learner:
             state.waiting, state.n_rows, state.mixtures = None, 0, []
             more.learn(waiting.rows, waiting.targets, waiting.weights)
         elif self.targets.is_binary:
-            new = targets.classes[2:].tolist()[0]
-            raise ValueError(
-                f"y has the class {new!r}, but the model has one output, for the classes {targets.classes[:2].tolist()}"
-                ": pass all classes that can occur to the first call of partial_fit, as classes=[...], or call fit"
-            )
+            state.mixtures = more._new_mixtures()
+            for mixture, two in zip(state.mixtures, self.state.mixtures, strict=True):
+                more.blueprint.continue_from_two_classes(mixture, two)
         else:
             form = self.blueprint.given.covariance
             state.mixtures = [mixture.with_outputs(len(targets.classes), form) for mixture in state.mixtures]

@@ -38,7 +38,12 @@ MODELS = [
 @pytest.mark.parametrize(
     ("model", "check"),
     [
-        pytest.param(model, check, id=f"{i}-{check.__name__}")
+        pytest.param(
+            model,
+            check,
+            id=f"{i}-{check.__name__}",
+            marks=[pytest.mark.slow] if check.__name__ == "check_bounded_memory_growth" and i not in (0, 2) else [],
+        )
         for i, model in enumerate(MODELS)
         for check in checks.yield_checks(model)
         if check.__name__ not in model._unit_test_skips()

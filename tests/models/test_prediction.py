@@ -12,7 +12,7 @@ Y = X @ [1.0, -1.0]
 def test_one_row_has_numbers_and_many_have_arrays() -> None:
     columns = [np.array([float(k)]) for k in range(5)]
     one, many = Prediction.of(columns, single=True), Prediction.of(columns, single=False)
-    assert one == (0.0, 1.0, 2.0, 3.0, 4.0)
+    assert list(one) == [0.0, 1.0, 2.0, 3.0, 4.0]
     assert all(type(part) is float for part in one)
     assert [part.tolist() for part in many] == [[0.0], [1.0], [2.0], [3.0], [4.0]]
     assert (one.epistemic, one.aleatoric) == (one.var, one.noise_var)

@@ -111,6 +111,11 @@ def all_targets() -> list[Any]:
     return [*found, pytest.param(committee, both, id="committee of mixtures")]
 
 
+def long(case: Any) -> list[pytest.MarkDecorator]:
+    """The mark of a case that takes long for all rows: all but perceptrons."""
+    return [] if case.values[0] is perceptron else [pytest.mark.slow]
+
+
 def stream(options: dict[str, Any], seed: int = 0) -> tuple[FloatArray, FloatArray]:
     """Rows whose relation turns over after two thirds, with targets as a model takes them; numbers jump as well."""
     rng = np.random.default_rng(seed)
@@ -143,8 +148,10 @@ def tolerance(options: dict[str, Any], exact: float) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("make", "options", "n_warm", "n_rows"),
     [
-        *(pytest.param(*case.values, WARM_UP, N_ROWS, id=case.id) for case in cases()),
-        *(pytest.param(*case.values, 75, 95, id=case.id) for case in all_targets()),  # the relation turns between
+        *(pytest.param(*case.values, WARM_UP, N_ROWS, id=case.id, marks=long(case)) for case in cases()),
+        # The relation turns between.
+        *(pytest.param(*case.values, 65, 100, id=f"{case.id}, some rows") for case in cases() if long(case)),
+        *(pytest.param(*case.values, 75, 95, id=case.id) for case in all_targets()),
     ],
 )
 def test_rows_predicted_and_then_learned_are_what_predict_then_learn_tells(

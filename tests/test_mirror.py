@@ -5,7 +5,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-MIRRORED = ("activations", "beliefs", "engine", "layers", "likelihoods", "merging")
+MIRRORED = (
+    "activations",
+    "beliefs",
+    "engine",
+    "estimators",
+    "integrations",
+    "layers",
+    "likelihoods",
+    "merging",
+    "models",
+)
 WITHOUT_LOGIC = {"beliefs/base.py", "beliefs/names.py"}  # protocols, and a table
 # Of which Python can call nothing: they are tested by what they are made for.
 CALLED_FROM_C = {

@@ -854,7 +854,7 @@ def kill_until_done(job: Long, kills: int, seed: int) -> int:
 
 
 @pytest.mark.parametrize(
-    ("moments", "passes"), [(2, 30), pytest.param(20, 300, marks=pytest.mark.slow)], ids=["few", "twenty"]
+    ("moments", "passes"), [(2, 12), pytest.param(20, 300, marks=pytest.mark.slow)], ids=["few", "twenty"]
 )
 def test_kill_at_random_moments_does_not_show(
     run: Run, long_input: list[str], tmp_path: Path, moments: int, passes: int
@@ -953,7 +953,7 @@ def test_only_the_same_run_is_gone_on_with(
 def test_an_interruption_keeps_what_was_learned_and_says_how_to_go_on(
     run: Run, long_input: list[str], tmp_path: Path, stop: signal.Signals
 ) -> None:
-    job = Long([*long_input, "--passes", "30" if stop is signal.SIGINT else "100000"], tmp_path)
+    job = Long([*long_input, "--passes", "12" if stop is signal.SIGINT else "100000"], tmp_path)
     with started([*COMMAND, *job.command("--checkpoint-every", "1")]) as going:
         wait_until(job.partial.exists, "a checkpoint")
         going.send_signal(stop)
@@ -967,7 +967,7 @@ def test_an_interruption_keeps_what_was_learned_and_says_how_to_go_on(
     if stop is signal.SIGINT:
         again = errors.strip().split("continue with: onepass ")[1].split()
         assert run(*again).code == 3
-        assert onepass.load(job.model).n_rows == 29_000 * 30
+        assert onepass.load(job.model).n_rows == 29_000 * 12
 
 
 # Help.

@@ -66,5 +66,13 @@ def expected_failures(estimator: Any) -> dict[str, str]:
     ],
     expected_failed_checks=expected_failures,
 )
-def test_it_is_an_estimator(estimator: Any, check: Any) -> None:
-    check(estimator)
+def test_it_is_an_estimator(estimator: Any, check: Any, request: pytest.FixtureRequest) -> None:
+    expected = request.node.get_closest_marker("xfail")
+    try:
+        check(estimator)
+    except Exception:
+        if expected is None:
+            raise
+    else:
+        return
+    pytest.xfail(expected.kwargs["reason"])  # without the traceback: to write it takes longer than the check

@@ -99,6 +99,23 @@ def test_texts_are_refused_with_the_code_that_makes_them_categories(make: Any, c
         onepass.BayesianPerceptronRegressor().fit(make({**NUMBERS, "colour": COLOUR}), Y)
 
 
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"])
+@pytest.mark.parametrize("kind", ["datetime64[us]", "timedelta64[us]"])
+@pytest.mark.parametrize("more", [NUMBERS, {}], ids=["and numbers", "alone"])
+def test_dates_are_refused_by_the_name_of_their_column(make: Any, kind: str, more: Any) -> None:
+    X = make({**more, "sold": np.arange(len(Y)).astype(kind)})
+    with pytest.raises(ValueError, match="column 'sold' of X has dates or times, which aren't numbers: derive"):
+        onepass.BayesianPerceptronRegressor().fit(X, Y)
+
+
+def test_dates_of_an_array_and_objects_of_a_frame_are_refused() -> None:
+    dates = np.arange(len(Y)).astype("datetime64[D]")
+    with pytest.raises(ValueError, match=r"^X has dates or times"):
+        onepass.BayesianPerceptronRegressor().fit(dates[:, None], Y)
+    with pytest.raises(ValueError, match=r"column 'sold' of X has strings or other objects.*make it categorical"):
+        onepass.BayesianPerceptronRegressor().fit(pd.DataFrame({**NUMBERS, "sold": dates.astype(object)}), Y)
+
+
 @pytest.mark.parametrize("make", [pd.Series, pl.Series, pa.array], ids=["pandas", "polars", "arrow"])
 def test_targets_may_be_columns_of_a_frame(make: Any) -> None:
     X = np.column_stack([SIZE, AGE])

@@ -131,7 +131,7 @@ def test_all_targets_of_networks(
         np.testing.assert_allclose(own.reshape(right.shape), right, rtol=1e-5, atol=1e-5)
 
 
-@all_and_some
+@pytest.mark.parametrize("rows", [ROWS[:1000], pytest.param(ALL_ROWS, marks=pytest.mark.slow)], ids=len)
 @pytest.mark.parametrize("options", [{"hidden": (), "covariance": "neuron"}, {"covariance": "full"}])
 def test_probabilities_of_several_classes_agree_as_well_as_the_integrals_do(
     options: dict[str, Any], rows: FloatArray, tmp_path: Path

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file
+from sklearn.pipeline import make_pipeline
 
 import onepass
 from onepass import BayesianPerceptron, CheckpointError, PiecewiseLinear, Quadrature
@@ -128,6 +129,8 @@ def test_a_function_of_its_own_cannot_be_saved(tmp_path: Path) -> None:
             onepass.save(BayesianPerceptron(1, activation), tmp_path / "model")
     with pytest.raises(TypeError, match=r"model must be one of .*BayesianPerceptron, .*got dict"):
         onepass.save({}, tmp_path / "model")
+    with pytest.raises(TypeError, match=r"got Pipeline; save the estimator inside a pipeline .*pipeline\[-1\]"):
+        onepass.save(make_pipeline(onepass.BayesianPerceptronRegressor()), tmp_path / "model")
     assert os.listdir(tmp_path) == []
 
 

@@ -80,3 +80,21 @@ def test_hypotheses_of_drift_get_more_outputs_together() -> None:
 def test_what_cannot_have_more_outputs(options: dict[str, Any], n_outputs: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         BayesianNetwork(3, (8,), 2, **options).with_outputs(n_outputs)
+
+
+@pytest.mark.parametrize("covariance", FORMS, ids=str)
+def test_the_output_for_two_classes_becomes_the_difference_of_two(covariance: Any) -> None:
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    options: dict[str, Any] = {"covariance": covariance, "intercept_scale": 4.0}
+    two = BayesianNetwork(3, (8,), observation="bernoulli", **options).learn(X, X[:, 0] > 0.0)
+    more = BayesianNetwork(3, (8,), 3, observation="categorical", **options)
+    more.continue_from_two_classes(two)
+    before, after = two.output_moments(X), more.output_moments(X)
+    contrast = np.array([-1.0, 1.0, 0.0])
+    np.testing.assert_allclose(after.mean @ contrast, before.mean[:, 0], rtol=1e-6)
+    np.testing.assert_allclose(contrast @ after.cov @ contrast, before.cov[:, 0, 0], rtol=1e-4)
+    assert (more.n_seen, more.log_evidence) == (60, two.log_evidence)
+    assert np.all(after.cov[:, 2, 2] > 0.0)
+    again = BayesianNetwork.from_state(*more.export_state())
+    labels = np.arange(60) % 3
+    np.testing.assert_array_equal(again.learn(X, labels).predict(X).mean, more.learn(X, labels).predict(X).mean)

@@ -106,7 +106,7 @@ def past_of(name: str, seed: int, n: int) -> Past:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_snapshots_change_nothing_wherever_they_are_taken(name: str) -> None:
-    past = past_of(name, seed=len(name), n=40)
+    past = past_of(name, seed=len(name), n=30)
     whole = past.replayed(len(past.events))
     assert whole.n_refused == 0
     for share in (0.3, 1.0):

@@ -141,6 +141,14 @@ class BlockGaussian(NetworkBelief):
             own = positions[other_part] - part.start
             block[np.ix_(own, own)] = other
 
+    def negate(self, positions: NDArray[np.int64]) -> None:
+        """Change the sign of the weights of an output: of their means, and of their correlations with all others."""
+        super().negate(positions)
+        signs = np.ones(len(self.mean))
+        signs[positions] = -1.0
+        for part, block in self.blocks():
+            block *= np.outer(signs[part], signs[part])
+
     def diffuse(self, process_noise: FloatArray) -> None:
         """Let the weights wander: add ``process_noise`` to their variances."""
         for part, block in self.blocks():

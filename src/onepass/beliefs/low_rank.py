@@ -220,6 +220,12 @@ class LowRankGaussian(NetworkBelief):
         self.precision_root[:n, positions], self.cov_root[positions, :n] = kept.precision_root[:n], kept.cov_root[:, :n]
         self.used[0] = n
 
+    def negate(self, positions: NDArray[np.int64]) -> None:
+        """Change the sign of the weights of an output: of their means, and of their correlations with all others."""
+        super().negate(positions)
+        self.precision_root[:, positions] *= -1.0
+        self.cov_root[positions] *= -1.0
+
     def _assign(self, variance: FloatArray, columns: FloatArray) -> None:
         """Take ``D`` and `_turned` columns ``V'``; ``U`` follows.
 

@@ -183,6 +183,10 @@ class NetworkBelief(ABC):
         ``positions`` are those of the other network's weights among these.
         """
 
+    def negate(self, positions: NDArray[np.int64]) -> None:
+        """Change the sign of the weights of an output: of their means, and of their correlations with all others."""
+        self.mean[positions] *= -1.0
+
     @property
     @abstractmethod
     def widest(self) -> int:

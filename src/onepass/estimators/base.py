@@ -84,6 +84,10 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None, *, restart: bool = False) -> Self:
         learner, X, targets, weights = self._prepared(X, y, sample_weight, classes, restart=restart)
+        if weights is not None and not weights.any():
+            if restart:
+                raise ValueError("sample_weight must contain at least one number above 0, got only zeros")
+            return self
         if learner.state.n_rows == 0:
             learner.blueprint.warn_of_targets(Batch(X, targets.reshape(len(targets), -1)))
         (learner.fit if restart else learner.learn)(X, targets, weights)

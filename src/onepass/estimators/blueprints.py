@@ -6,17 +6,19 @@ there are. Errors name the arguments of the estimator, whatever those of the mod
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from math import sqrt
+from math import pi, sqrt
 from typing import Any
 
 import numpy as np
 
 from onepass._validation import as_nonnegative, as_positive
 from onepass.activations import as_activation
-from onepass.beliefs.choice import Covariance, count_numbers
+from onepass.beliefs.block import BlockGaussian
+from onepass.beliefs.choice import Covariance, belief_type, count_numbers
+from onepass.beliefs.diagonal import IndependentWeights
 from onepass.beliefs.prior import PERCEPTRON_BELIEFS, prior_variances, takes_sparse_rows
 from onepass.estimators.batch import Batch
-from onepass.estimators.scaling import near, warn_of_targets, zero_for_nan
+from onepass.estimators.scaling import near, warn_of_range, warn_of_targets, zero_for_nan
 from onepass.estimators.standardizer import MEAN_AND_STD, SIZE
 from onepass.estimators.targets import ClassTargets, NumberTargets
 from onepass.layers import ImageShape
@@ -48,6 +50,7 @@ INTERCEPT_SCALE = 4.0
 Of log odds -7, that is one row in a thousand, it is less than twice that; in balanced classes, or targets that were
 standardised, it costs one to two nats in all.
 """
+_LOG_ODDS = {"sigmoid": 1.0, "probit": sqrt(8.0 / pi)}  # per unit of the weighted sum, around 0
 _EXPLAINED = 3.0  # times the targets' variance: what all features together explain before the first row
 _NOISE_START = 0.1  # times the targets' variance
 _MOST_NUMBERS = 200_000_000  # of the covariances of an estimator
@@ -120,6 +123,20 @@ class Blueprint(ABC):
         """Make the models for one number of a target."""
         members = [self.member(scale, target_scale) for scale in self.scales(n_entries)]
         return Mixture(members, FadingWeights.start(len(members)))
+
+    def continue_from_two_classes(self, model: Any, two: Any) -> None:
+        """Let a model for more classes, that has learned nothing, take what one for two of them has learned."""
+        if isinstance(model, Mixture):
+            for pair in zip(model.members, two.members, strict=True):
+                self.continue_from_two_classes(*pair)
+            model.weigh_as(two)
+        else:
+            model.continue_from_two_classes(self._as_network(two, model.covariance))
+
+    def _as_network(self, two: Any, covariance: Covariance) -> BayesianNetwork:
+        """A model for two classes as a network with one output."""
+        network: BayesianNetwork = two
+        return network
 
     def noise_of(self, member: Any) -> float:
         """Variance of the noise that a model has learned or was given; classes have none."""
@@ -262,6 +279,11 @@ class NumberPerceptrons(Blueprint):
             **self._change,
         )
 
+    def warn_of_targets(self, batch: Batch) -> None:
+        """Warn of first targets that the prior can't explain, or the activation."""
+        super().warn_of_targets(batch)
+        warn_of_range(batch.targets, as_activation(self.given.activation))
+
     def noise_of(self, member: Any) -> float:
         """Variance of the noise that a model has learned or was given."""
         return float(member.noise)
@@ -333,6 +355,24 @@ class ClassPerceptrons(Blueprint):
             intercept_scale=given.intercept_scale,
             **self._change,
         )
+
+    def _as_network(self, two: BayesianPerceptron, covariance: Covariance) -> BayesianNetwork:
+        """A perceptron for two classes as a network with one output, whose log odds are those of the activation."""
+        if (unit := _LOG_ODDS.get(self.given.activation)) is None:
+            raise ValueError(
+                f"activation={self.given.activation!r} has no log odds, so a third class can't be added to the two "
+                "that were learned: pass all classes that can occur to the first call of partial_fit, as "
+                "classes=[...], or activation='sigmoid'"
+            )
+        kind = belief_type(covariance, Layout((two.n_features, 1)))
+        form = covariance if issubclass(kind, (BlockGaussian, IndependentWeights)) else "full"
+        network = BayesianNetwork(two.n_features, (), observation="bernoulli", covariance=form)
+        parameters, arrays = network.export_state()
+        whole = two.cov if two.cov.ndim == 2 else np.diag(two.cov)
+        arrays["mean"] = unit * two.mean
+        arrays["covariance"] = unit**2 * (np.diag(whole) if kind is IndependentWeights else whole.ravel())
+        parameters |= {"log_evidence": two.log_evidence, "n_seen": two.n_seen}
+        return BayesianNetwork.from_state(parameters, arrays)
 
 
 class Networks(Blueprint):

@@ -70,8 +70,9 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         y : (n,) array
         classes : array, optional
             All classes that can ever occur, which the first call may name. Without it the first call must have rows of
-            two classes or more. A class that appears later is appended to ``classes_``, in the order of appearance; two
-            classes have become one output when the warm-up is over, so a third one is refused from then on.
+            two classes or more. A class that appears later is appended to ``classes_``, in the order of appearance, and
+            keeps what was learned about the others: a third class turns the one output for two classes into a
+            softmax.
         sample_weight : (n,) array, optional
             A row of weight ``w`` counts as ``w`` copies of it; ``w`` need not be whole, and 0 leaves the row out.
         """

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from onepass._typing import FloatArray
 
-__all__ = ["Frame", "as_frame"]
+__all__ = ["Frame", "as_frame", "date_column"]
+
+_DATES = ("m", "M")  # kinds of NumPy's dtypes
 
 
 class Frame(ABC):
@@ -36,6 +38,11 @@ class Frame(ABC):
     @abstractmethod
     def labels(self, place: int) -> tuple[Any, ...] | None:
         """The categories of a column; None for a column of anything else."""
+
+    @property
+    @abstractmethod
+    def dates(self) -> list[bool]:
+        """Whether each column has dates, times or durations."""
 
     @abstractmethod
     def values(self, place: int) -> list[Any]:
@@ -66,6 +73,10 @@ class _PandasFrame(Frame):
     def labels(self, place: int) -> tuple[Any, ...] | None:
         dtype = self.data.dtypes.iloc[place]
         return tuple(dtype.categories.tolist()) if hasattr(dtype, "categories") else None
+
+    @property
+    def dates(self) -> list[bool]:
+        return [getattr(dtype, "kind", "") in _DATES for dtype in self.data.dtypes]
 
     def values(self, place: int) -> list[Any]:
         column = self.column(place)
@@ -101,6 +112,10 @@ class _PolarsFrame(Frame):
             return tuple(sorted(value for value in column.unique().to_list() if value is not None))
         return None
 
+    @property
+    def dates(self) -> list[bool]:
+        return [dtype.is_temporal() for dtype in self.data.dtypes]
+
     def values(self, place: int) -> list[Any]:
         values: list[Any] = self.column(place).to_list()
         return values
@@ -123,6 +138,10 @@ class _ArrowTable(Frame):
         chunks = self.column(place).chunks
         found = dict.fromkeys(label for chunk in chunks for label in chunk.dictionary.to_pylist())
         return tuple(label for label in found if label is not None)
+
+    @property
+    def dates(self) -> list[bool]:
+        return [str(kind).startswith(("timestamp", "date", "time", "duration")) for kind in self.data.schema.types]
 
     def values(self, place: int) -> list[Any]:
         values: list[Any] = self.column(place).to_pylist()
@@ -150,3 +169,18 @@ def as_frame(X: Any) -> Frame | None:
         if kind is not None:
             return kind(X)
     return None
+
+
+def date_column(X: Any) -> str | None:
+    """The first column of dates, times or durations in a data frame, or an array of them; None without.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> date_column(pd.DataFrame({"size": [1.0], "sold": pd.to_datetime(["2024-01-31"])}))
+    "column 'sold' of X"
+    """
+    if (frame := as_frame(X)) is not None:
+        names = (name for name, is_date in zip(frame.names, frame.dates, strict=True) if is_date)
+        return next((f"column {name!r} of X" for name in names), None)
+    return "X" if getattr(getattr(X, "dtype", None), "kind", "") in _DATES else None

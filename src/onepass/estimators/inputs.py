@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from onepass._typing import FloatArray
 from onepass._validation import as_row_weights
 from onepass.estimators.categories import Categories, text_column
-from onepass.estimators.targets import has_columns
+from onepass.estimators.frames import date_column
+from onepass.estimators.targets import check_numbers, has_columns
 from onepass.layers import ImageShape, flat_size
 
 __all__ = ["InputEncoder", "checked_weights"]
@@ -54,6 +55,8 @@ class InputEncoder:
 
     def pairs(self, estimator: Any, X: Any, y: Any, *, reset: bool, **target_checks: Any) -> tuple[Any, Any]:
         """Check and encode rows, and check their targets, of which NaN among several numbers was not observed."""
+        if target_checks:
+            check_numbers(y)
         if target_checks and has_columns(y):
             X = self.rows(estimator, X, reset=reset)
             y = check_array(y, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
@@ -98,20 +101,25 @@ class InputEncoder:
 
 @contextmanager
 def _remedies(X: Any) -> Iterator[None]:
-    """Say what estimators can do about missing numbers and columns of texts, where scikit-learn refuses them."""
+    """Say what to do about dates, and about missing numbers and columns of texts, where scikit-learn refuses them."""
+    if (dates := date_column(X)) is not None:
+        raise ValueError(
+            f"{dates} has dates or times, which aren't numbers: derive features from it, such as the weekday or the "
+            "hours since some event, or leave it out"
+        )
     try:
         yield
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         if "X contains NaN" in str(error):
             raise ValueError(
                 "Input X contains NaN: pass missing='mean', which uses the mean of the column so far, or fill in the "
                 "missing values"
             ) from error
-        if "could not convert" in str(error) and (found := text_column(X)) is not None:
+        if ("could not convert" in str(error) or "float()" in str(error)) and (found := text_column(X)) is not None:
             name, code = found
             raise ValueError(
-                f"column {name!r} of X has strings, where numbers or categories are needed ({error}): make it "
-                f"categorical, with {code}, or leave it out"
+                f"column {name!r} of X has strings or other objects, where numbers or categories are needed ({error}): "
+                f"make it categorical, with {code}, or leave it out"
             ) from error
         raise
 
@@ -122,10 +130,7 @@ def checked_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
         return None
     if isinstance(sample_weight, Real):  # one weight for all rows, as scikit-learn allows
         sample_weight = np.full(n_rows, sample_weight)
-    weights = as_row_weights(sample_weight, n_rows, zero_allowed=True)
-    if weights is not None and not weights.any():
-        raise ValueError("sample_weight must contain at least one number above 0, got only zeros")
-    return weights
+    return as_row_weights(sample_weight, n_rows, zero_allowed=True)
 
 
 def _with_channels(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -84,7 +84,7 @@ class Learner:
         self.targets = blueprint.targets
         self.n_features = n_features
         given = blueprint.given
-        self.arguments = tuple(vars(given).items())
+        self.arguments = tuple((name, own) for name, own in vars(given).items() if name not in schedule.arguments)
         is_plain = encoder.categories is None and encoder.image_shape is None
         self.row_shape = (1, n_features) if is_plain else None  # of a row that is encoded as it is
         self._n_told = 0  # targets that were set aside and have been asked for
@@ -302,11 +302,9 @@ class Learner:
             state.waiting, state.n_rows, state.mixtures = None, 0, []
             more.learn(waiting.rows, waiting.targets, waiting.weights)
         elif self.targets.is_binary:
-            new = targets.classes[2:].tolist()[0]
-            raise ValueError(
-                f"y has the class {new!r}, but the model has one output, for the classes {targets.classes[:2].tolist()}"
-                ": pass all classes that can occur to the first call of partial_fit, as classes=[...], or call fit"
-            )
+            state.mixtures = more._new_mixtures()
+            for mixture, two in zip(state.mixtures, self.state.mixtures, strict=True):
+                more.blueprint.continue_from_two_classes(mixture, two)
         else:
             form = self.blueprint.given.covariance
             state.mixtures = [mixture.with_outputs(len(targets.classes), form) for mixture in state.mixtures]

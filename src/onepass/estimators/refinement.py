@@ -8,6 +8,7 @@ the passes when the density of new rows does not.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,6 +35,9 @@ class Schedule:
     shuffle: bool = False
     merges_repeats: bool = False  # whether a row that repeats the one before it is added to its weight
     once: bool = False  # whether more passes than one would not help, so that none are tried
+
+    arguments: ClassVar = frozenset({"passes", "refine", "shuffle"})
+    """Arguments of estimators that only `fit` follows: they may change between two calls of `partial_fit`."""
 
 
 def trial_split(batch: Batch, rng: np.random.Generator) -> tuple[Batch, Batch] | None:

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array, issparse
 from scipy.stats import norm
 
 from onepass._typing import FloatArray
+from onepass.activations import Activation
 from onepass.files.state import Arrays, sized
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "absurd",
     "near",
     "warn_of_constant",
+    "warn_of_range",
     "warn_of_scales",
     "warn_of_targets",
     "warn_of_unseen",
@@ -30,6 +32,9 @@ _FARTHEST = 10.0  # standard deviations from the median, as the nearest values h
 _MOST_ABSURD = 0.02  # of the targets
 _ABSURD = 100.0  # times as far from the median as all but these
 _FEWEST = 10  # targets needed to estimate it
+_WIDE_GRID = np.concatenate([[-1e6], np.linspace(-40.0, 40.0, 161), [1e6]])  # at which an activation shows its range
+_BOUNDED = 1e3  # width of a range that counts as bounded
+_FAR_BEYOND = 0.25  # of the width of the range
 
 
 @dataclass(frozen=True)
@@ -273,6 +278,26 @@ def warn_of_targets(targets: FloatArray, rows: Any, prior_scale: float, intercep
             f"targets are of size {size:.2g}, but prior and inputs let the model expect {expected:.2g}, so "
             "the prior will bias it; pass standardize=True, scale the targets, or raise prior_scale and "
             "intercept_scale",
+            stacklevel=5,
+        )
+
+
+def warn_of_range(targets: FloatArray, activation: Activation) -> None:
+    """Warn if targets ``(n, q)`` lie far outside the range of a bounded activation: noise can't explain that.
+
+    Far is by more than a quarter of the range, as the root mean square over all targets. NaN does not count.
+    """
+    values = activation(_WIDE_GRID)
+    low, high = float(np.min(values)), float(np.max(values))
+    seen = targets[~np.isnan(targets)]
+    if not high - low < _BOUNDED or not seen.size:
+        return
+    beyond = seen - np.clip(seen, low, high)
+    if float(np.linalg.norm(beyond / (high - low))) > _FAR_BEYOND * np.sqrt(seen.size):
+        worst = seen[np.argmax(np.abs(beyond))]
+        warnings.warn(
+            f"targets must lie between {low:g} and {high:g}, apart from noise, got {worst:g}: the activation has no "
+            "other values, so such targets can't be predicted; pass activation='linear', or rescale the targets",
             stacklevel=5,
         )
 

@@ -19,10 +19,11 @@ from onepass.files.state import Parameters
 from onepass.likelihoods import Likelihood
 from onepass.models.prediction import Prediction
 
-__all__ = ["ClassTargets", "NumberTargets", "has_columns"]
+__all__ = ["ClassTargets", "NumberTargets", "check_numbers", "has_columns"]
 
 _SOME_CLASSES, _MOST_CLASSES = 100, 1000  # whole numbers that are nearly all different are suspicious, and too many
 _REGRESSORS = "BayesianPerceptronRegressor, BayesianMLPRegressor"
+_CLASSIFIERS = "BayesianPerceptronClassifier, BayesianMLPClassifier"
 _NUMBER = (int, float)
 
 
@@ -196,6 +197,18 @@ def has_columns(y: Any) -> bool:
     """Whether targets have several numbers each."""
     shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
     return len(shape) == 2 and shape[1] > 1
+
+
+def check_numbers(y: Any) -> None:
+    """Raise a ValueError where targets are strings or dates, and not numbers."""
+    values = np.asarray(y).ravel()
+    are_others = values.dtype.kind in "USmM"
+    wrong = values if are_others else [one for one in values if isinstance(one, str)] if values.dtype == object else []
+    if len(wrong):
+        raise ValueError(
+            f"y must have numbers, got {str(wrong[0])!r}: turn them into numbers, or use a classifier "
+            f"({_CLASSIFIERS}) if they are classes"
+        )
 
 
 def _check_labels(y: Any, *, are_all: bool) -> None:

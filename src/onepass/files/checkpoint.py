@@ -104,7 +104,10 @@ def to_bytes(model: Any) -> bytes:
     exactly = not hasattr(model, "saved_as")  # a class that says so is in files what it is derived from
     known = name in savable_names() and (type(model) is savable(name) if exactly else isinstance(model, savable(name)))
     if not known:
-        raise TypeError(f"model must be one of {', '.join(savable_names())}, got {name}")
+        raise TypeError(
+            f"model must be one of {', '.join(savable_names())}, got {name}; save the estimator inside a pipeline or "
+            "a search on its own (pipeline[-1], search.best_estimator_), or the whole with joblib.dump"
+        )
     return _encoded(name, *exported(model))
 
 

@@ -545,6 +545,10 @@ class Mixture(OnlineModel):
         members = [member.with_outputs(n_outputs, covariance) for member in self.members]
         return Mixture(members, self._weighting.copy().with_outputs(n_outputs), self.workers)
 
+    def weigh_as(self, fewer: "Mixture") -> None:
+        """Weigh the members as another mixture does, whose models have fewer outputs."""
+        self._weighting = fewer._weighting.copy().with_outputs(self.members[0].n_outputs)
+
     def with_inputs(self, n_features: int, covariance: Covariance | None = None) -> "Mixture":
         """Make networks with more inputs that keep what these have learned: see `BayesianNetwork`."""
         return self.with_members([member.with_inputs(n_features, covariance) for member in self.members])

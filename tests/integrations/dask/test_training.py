@@ -15,6 +15,7 @@ from onepass.tables.readers.errors import StreamError
 from onepass.tables.schema import SchemaOptions, infer_model
 from onepass.tables.settings import Settings
 from tests.helpers.commands import run_command as command
+from tests.helpers.commands import run_here
 from tests.helpers.tables import clicks, trips, write_csv, write_parquet
 
 pytest.importorskip("distributed")
@@ -34,14 +35,14 @@ def test_a_cluster_learns_what_one_process_does(tmp_path: Path) -> None:
         write_parquet(tmp_path / f"p{k}.parquet", rows[k::3])
     shared = ["fit", str(tmp_path / "p*.parquet"), "--target", "price", "--ignore", "id,town", "--quiet"]
     one, many = tmp_path / "one.onepass", tmp_path / "many.onepass"
-    assert command(*shared, "--model", str(one)).returncode == 0
+    assert run_here(*shared, "--model", one) == 0
     done = command(*shared, "--model", str(many), "--executor", "dask", "--workers", "2")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert onepass.load(many).n_rows == 3000
     (mean, std), (merged, _) = weights(one), weights(many)
     assert np.sqrt(np.mean(((merged - mean) / std) ** 2)) < 0.3  # another order of the rows moves it as far
-    again = command("learn", str(many), str(write_parquet(tmp_path / "more.parquet", trips(100, seed=1))), "--quiet")
-    assert (again.returncode, onepass.load(many).n_rows) == (0, 3100)
+    again = run_here("learn", many, write_parquet(tmp_path / "more.parquet", trips(100, seed=1)), "--quiet")
+    assert (again, onepass.load(many).n_rows) == (0, 3100)
 
 
 def test_what_workers_reject_is_written_down_once(tmp_path: Path) -> None:
@@ -97,9 +98,10 @@ def test_a_cluster_learns_a_covariance_that_adds_up(tmp_path: Path) -> None:
         (("--workers", "2"), "--rounds need --executor dask"),
     ],
 )
-def test_what_a_cluster_cannot_do_is_said(tmp_path: Path, options: tuple[str, ...], sentence: str) -> None:
+def test_what_a_cluster_cannot_do_is_said(
+    tmp_path: Path, options: tuple[str, ...], sentence: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     file = write_csv(tmp_path / "a.csv", clicks(50))
-    done = command("fit", str(file), "--target", "clicked", "--model", str(tmp_path / "m"), *options)
-    assert done.returncode == 2
-    assert sentence in done.stderr
+    assert run_here("fit", file, "--target", "clicked", "--model", tmp_path / "m", *options) == 2
+    assert sentence in capfd.readouterr().err
     assert not (tmp_path / "m").exists()

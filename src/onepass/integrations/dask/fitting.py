@@ -12,8 +12,8 @@ from contextlib import ExitStack
 from typing import Any
 
 from onepass._validation import as_count
-from onepass.integrations.dask.client import Progress, connected, placements, progress_report, send, wait_for
-from onepass.integrations.dask.rounds import NO_ROWS, count_rows, learn_shard, replace_sites
+from onepass.integrations.dask.client import Progress, connected, progress_report
+from onepass.integrations.dask.rounds import NO_ROWS, count_rows, learn_in_rounds
 from onepass.integrations.dask.shards import DataSource, Read
 from onepass.integrations.dask.starting import start_estimator
 from onepass.merging import Merging
@@ -49,14 +49,12 @@ def fit(
     client : distributed.Client, optional
         By default the current one; if there is none, processes are started on this machine for the length of the call.
     rounds : int
-        How often each shard is learned. One round is exact for linear outputs with fixed noise. With two, a perceptron
-        differs from one that learned all rows in sequence by about as much as another order of the rows would change
-        it; networks need more.
+        How often each shard is learned. One round is exact for linear outputs with fixed noise. After two, a perceptron
+        is as close to one that learned all rows in sequence as to one with another order; networks need more.
     read : function, optional
         Turns the name of a file into batches ``(X, y)``. It runs on the workers.
     keep : bool
-        Keep the shards of files in the workers' memory between rounds; otherwise they are read again in every round.
-        Data frames and arrays are always kept.
+        Keep files in the workers' memory between rounds, as data frames and arrays always are, or read them again.
     progress : bool or function
         True draws a bar; a function is called with the number of shards learned so far and the total.
 
@@ -65,14 +63,12 @@ def fit(
     >>> import dask.array as da, numpy as np, onepass
     >>> from distributed import Client
     >>> from onepass.distributed import fit
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(2000, 3))
-    >>> y = X @ [1.0, -2.0, 0.5] + rng.normal(size=2000)
+    >>> X, w = np.random.default_rng(0).normal(size=(2000, 3)), [1.0, -2.0, 0.5]
     >>> prior = onepass.BayesianPerceptron(3, "linear", noise=1.0)
-    >>> data = da.from_array(X, chunks=(500, 3)), da.from_array(y, chunks=500)
+    >>> data = da.from_array(X, chunks=(500, 3)), da.from_array(X @ w, chunks=500)
     >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
     ...     model = fit(prior, data, client=client)
-    >>> bool(np.allclose(model.mean, prior.learn(X, y).mean)), model.n_seen
+    >>> bool(np.allclose(model.mean, prior.learn(X, X @ w).mean)), model.n_seen
     (True, 2000)
     """
     as_count(rounds, "rounds")
@@ -81,18 +77,7 @@ def fit(
         client = stack.enter_context(connected(client))
         prior, shards = start_estimator(client, model, source.shards(client))
         report = stack.enter_context(progress_report(progress, rounds * len(shards)))
-        # Made here rather than by a task, so that a model that can't be merged raises its error at once.
-        merging = send(client, Merging(prior))
-        total = client.submit(Merging.nothing, merging, pure=False)
-        sites = [total] * len(shards)
-        for number in range(rounds):
-            places = placements(client, shards)
-            learned = [
-                client.submit(learn_shard, merging, total, site, shard, k, pure=False, **place)
-                for k, (site, shard, place) in enumerate(zip(sites, shards, places, strict=True))
-            ]
-            wait_for(learned, report, number * len(shards))
-            sites, total = replace_sites(client, merging, (sites, total), learned)
+        merging, total = learn_in_rounds(client, prior, shards, rounds, report)
         if prior is model and not client.submit(count_rows, total, pure=False).result():
             raise ValueError(NO_ROWS)
         return client.submit(Merging.merged, merging, total, pure=False).result()

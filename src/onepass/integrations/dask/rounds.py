@@ -5,17 +5,38 @@ only on the number of shards, so the result does not depend on which worker fini
 """
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
+from onepass.integrations.dask.client import placements, send, wait_for
 from onepass.integrations.dask.models import update
 from onepass.integrations.dask.shards import Shard, batches_of_at_most
 from onepass.merging import Merging, Site
 
-__all__ = ["NO_ROWS", "ROWS_AT_ONCE", "count_rows", "learn_shard", "replace_sites"]
+__all__ = ["NO_ROWS", "ROWS_AT_ONCE", "count_rows", "learn_in_rounds", "learn_shard", "replace_sites"]
 
 ROWS_AT_ONCE = 8192  # so that the temporary arrays of a batch fit a core's own cache
 NO_ROWS = "data has no rows, so there is nothing to learn"
 _FAN_IN = 8  # sites added by one task
+
+
+def learn_in_rounds(
+    client: Any, prior: Any, shards: list[Any], rounds: int, report: Callable[[int], None]
+) -> tuple[Any, Any]:
+    """Learn every shard so many times; returns futures of the `Merging` and of the sum of all sites."""
+    # Made here rather than by a task, so that a model that can't be merged raises its error at once.
+    merging = send(client, Merging(prior))
+    total = client.submit(Merging.nothing, merging, pure=False)
+    sites = [total] * len(shards)
+    for number in range(rounds):
+        places = placements(client, shards)
+        learned = [
+            client.submit(learn_shard, merging, total, site, shard, k, pure=False, **place)
+            for k, (site, shard, place) in enumerate(zip(sites, shards, places, strict=True))
+        ]
+        wait_for(learned, report, number * len(shards))
+        sites, total = replace_sites(client, merging, (sites, total), learned)
+    return merging, total
 
 
 def replace_sites(client: Any, merging: Any, old: tuple[list[Any], Any], new: list[Any]) -> tuple[list[Any], Any]:

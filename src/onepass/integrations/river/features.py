@@ -70,11 +70,18 @@ class Columns:
         """
         loaded = named_row(x if type(x) is dict else dict(x), self._places, n_columns, _LARGEST, self._absent)
         if loaded is None:
-            raise self._wrong_value(x)
+            problem = self._wrong_value(x)
+            assert problem is not None
+            raise problem
         return loaded
 
     def load_frame(self, frame: Any, n_columns: int) -> tuple[FloatArray, FloatArray]:
         """The rows of a frame, ``(n, n_columns)``, and for each the sum of squares of its new features, ``(n,)``."""
+        for name, kind in frame.schema.items():
+            if not kind.is_numeric():  # the names of such columns are lost where the frame becomes an array
+                for i, value in enumerate(frame[name].to_list()):
+                    if (problem := self._wrong_value({name: value}, f" in row {i}")) is not None:
+                        raise problem
         values = dataframe.to_numpy(frame)
         wrong = ~np.isfinite(values) if self.moments is None else np.isinf(values)
         for i, k in np.argwhere(wrong)[:1]:
@@ -113,16 +120,16 @@ class Columns:
         every[:, : len(self)] = variances
         return every
 
-    def _wrong_value(self, x: Mapping[Any, Any]) -> ValueError:
-        """Name the first value of a row that is no finite number, nor a gap that may be there."""
+    def _wrong_value(self, x: Mapping[Any, Any], where: str = "") -> ValueError | None:
+        """Name the first value of a row that is no finite number, nor a gap that may be there; None without."""
         for name, value in x.items():
             try:
                 is_right = isfinite(value) or (self.moments is not None and value != value)
             except (TypeError, ValueError, OverflowError):
                 is_right = self.moments is not None and value is None
             if not is_right:
-                return ValueError(f"feature {name!r} must be a finite number, got {value!r}; {_FILL}")
-        raise AssertionError("all values of the row are numbers")
+                return ValueError(f"feature {name!r} must be a finite number, got {value!r}{where}; {_FILL}")
+        return None
 
     # Files.
 

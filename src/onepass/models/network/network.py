@@ -72,6 +72,7 @@ from onepass.models.prediction import Parts, Prediction, RowScores
 __all__ = ["BayesianNetwork", "OutputMoments"]
 
 _FEW = 8  # rows, which are predicted faster one by one
+_KNOWN = 1e-8  # times the prior's variance: of weights that are known
 _PLAIN_ARGUMENTS = (
     "n_outputs",
     "noise",
@@ -842,6 +843,26 @@ class BayesianNetwork(Component):
         network = type(self)(**{**own, "n_features": self.image_shape or self.n_features, **sizes})
         network._state.take_over(self._state)
         return network
+
+    def continue_from_two_classes(self, two: "BayesianNetwork") -> None:
+        """Take what a network for two classes, with one output for both, has learned, before this one learns a row.
+
+        The output of the other, the log odds of the second class, becomes the first class's output with its sign
+        changed, and that of the second class is 0: as probabilities depend on differences of outputs alone, those of
+        the first two classes are the same as before. The outputs of all others are at the prior.
+        """
+        layout, prior = self._layout, self._state.prior
+        first, second, *_ = layout.layers(np.arange(layout.size))[-1]
+        positions, old = layout.positions_of(two._layout), two._state.belief
+        mean, variance = prior.mean.copy(), prior.variance.copy()
+        mean[second], variance[second] = 0.0, _KNOWN * variance[second]
+        if self.covariance != two.covariance:
+            mean[positions], variance[positions] = old.mean, old.marginal_variances()
+        belief = start_belief(self.covariance, layout, mean, variance)
+        if self.covariance == two.covariance:
+            belief.take_over(old, positions)
+        belief.negate(first)
+        self._state = State(belief, self._state.noise, prior, two._state.evidence, two._state.seen)
 
     # What rows and outputs are.
 

@@ -1,6 +1,8 @@
 """Many requests at once: they share transactions, queues and deadlines are kept, and nobody waits for a slow model."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -17,7 +19,15 @@ from onepass.service.learner import Learner
 from onepass.service.operations import Decide, Learn, Rollback, WriterCall
 from onepass.service.settings import ServiceSettings
 from onepass.service.state import ServiceState, open_store
-from onepass.service.wire import DecideRequest, LabelRequest, LearnRequest, PredictRequest, RollbackRequest
+from onepass.service.wire import (
+    DecideRequest,
+    ExplainRequest,
+    LabelRequest,
+    LearnRequest,
+    PredictRequest,
+    RollbackRequest,
+    Rows,
+)
 from tests.service.running import Running, four_models, outcome, regressor, served
 
 X: list[float | None] = [1.0, -0.5]
@@ -182,17 +192,8 @@ def test_predictions_and_other_models_do_not_wait_for_a_model_that_learns(
         assert before.mean != after.mean
 
 
-def test_whoever_has_an_answer_is_predicted_with_what_he_taught(tmp_path: Path) -> None:
-    with served(tmp_path / "state") as running:
-        model = with_model(running)
-        for i in range(20):
-            version = running.ask(model.learn(row(i))).version
-            assert running.ask(model.predict(PredictRequest(X))).version == version
-
-
-def test_a_model_that_takes_long_to_copy_is_published_now_and_then(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def slow_to_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a copy take so long that not every group can be followed by one."""
     publish = HostedModel._publish
 
     def slowly(model: HostedModel, learner: Learner) -> None:
@@ -202,13 +203,89 @@ def test_a_model_that_takes_long_to_copy_is_published_now_and_then(
         publish(model, learner)
 
     monkeypatch.setattr(HostedModel, "_publish", slowly)
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_predictions_include_all_that_was_acknowledged_before(
+    is_large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_large:
+        slow_to_copy(monkeypatch)
+    plain, behind = from_bytes(regressor()), 0
+    with served(tmp_path / "state") as running:
+        model = with_model(running)
+        for i in range(20):
+            version = running.ask(model.learn(row(i))).version
+            plain.partial_fit([row(i).x], [row(i).y])
+            behind += model.published.version < version
+            found = running.ask(model.predict(PredictRequest(X)))
+            assert (found.version, found.mean) == (version, plain.predict([X])[0])
+            assert (model.status()["version"], model.status()["n_seen"]) == (version, 4 + i)
+            if i % 5 == 4:
+                rows = running.ask(model.predict_rows(Rows(records=[{"x": X}])))
+                assert (rows["version"], rows["mean"][0]) == (version, found.mean)
+                assert running.ask(model.explain(ExplainRequest(X))).version == version
+                assert running.ask(model.weights())["version"] == version
+    assert (behind > 0) == is_large
+
+
+def test_predictions_need_neither_room_in_the_queue_nor_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow_to_copy(monkeypatch)
+    with served(tmp_path / "state", queue=1) as running:
+        model = with_model(running)
+        for i in range(5):
+            running.ask(model.learn(row(i)))
+        assert not model.is_published
+        begin = threading.Event()
+
+        async def under_load() -> list[Any]:
+            busy = asyncio.create_task(model.carry_out(WriterCall(lambda: begin.wait(20))))
+            await asyncio.sleep(0.05)
+            queued = asyncio.create_task(outcome(model.learn(row(7))))
+            await asyncio.sleep(0)
+            asked = [asyncio.create_task(outcome(model.predict(PredictRequest(X)))) for _ in range(3)]
+            refused = await outcome(model.learn(row(8)))
+            begin.set()
+            await asyncio.gather(busy, queued)
+            return [refused, *await asyncio.gather(*asked)]
+
+        refused, *answers = running.ask(under_load())
+        assert refused == 429
+        assert {answer.version for answer in answers} == {6}
+
+
+def test_a_model_that_takes_long_to_copy_is_published_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow_to_copy(monkeypatch)
     with served(tmp_path / "state") as running:
         model = with_model(running)
         for i in range(20):
             running.ask(model.learn(row(i)))
-        behind = model.published.version
-        assert behind < 21
+        assert model.published.version < 21
         wait_until(running, lambda: model.published.version == 21)
+
+
+def test_a_program_that_ends_without_stopping_its_service_ends_in_order(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", _PROGRAM, str(tmp_path / "state")], capture_output=True, text=True)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "learned\nwriters left: 0\n")
+
+
+_PROGRAM = """
+import atexit, sys, threading
+from pathlib import Path
+
+atexit.register(lambda: print("writers left:", sum(one.name.startswith("writer") for one in threading.enumerate())))
+from onepass.service.wire import LearnRequest
+from tests.service.running import Running, regressor
+
+running = Running(Path(sys.argv[1]))
+running.ask(running.state.create("m", regressor()))
+running.ask(running.model("m").learn(LearnRequest([0.1, 1.0], 1.0)))
+print("learned")
+"""
 
 
 def wait_until(running: Running, condition: Callable[[], bool]) -> None:

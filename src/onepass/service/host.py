@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import islice
 from typing import Any
@@ -89,6 +89,7 @@ class HostedModel:
             raise
         self.published: Published
         self._learner, self._counts = learner, Counts()
+        self._noted = (0, 0, 0)
         self._publish(learner)
         self._predictor = Predictor(self)
         self._writer = Writer(
@@ -133,7 +134,7 @@ class HostedModel:
         if not self._settings.follow:  # a replica never learns: that is nothing to be alarmed about
             found |= {"queue": float(self.queue_length), "writable": float(self._is_writable)}
             found["overdue"] = float(self._overdue)
-        return {**found, "rows": float(model.n_seen)}
+        return {**found, "rows": float(self._noted[1])}
 
     @property
     def durations(self) -> dict[str, Durations]:
@@ -161,13 +162,14 @@ class HostedModel:
 
     def glance(self) -> dict[str, Any]:
         """What there is to know about the model at a glance."""
-        model, candidate, learner = self.published.model, self._learner.candidate, self._learner
+        candidate, learner = self._learner.candidate, self._learner
+        version, n_seen, n_set_aside = self._noted
         return {
             "name": self.name,
-            "kind": model.kind,
-            "n_seen": model.n_seen,
-            "n_set_aside": model.n_set_aside,
-            "version": self.published.version,
+            "kind": self.published.model.kind,
+            "n_seen": n_seen,
+            "n_set_aside": n_set_aside,
+            "version": version,
             "pending": self.n_pending,
             "waiting": len(self.journal.waiting),
             "created": learner.origin["time"],
@@ -189,14 +191,14 @@ class HostedModel:
             report["shadow"] = learner.candidate_scores.report()
         return report
 
-    def weights(self) -> dict[str, Any]:
+    async def weights(self) -> dict[str, Any]:
         """What each feature does, with error bars, and what the model is in words."""
-        model = self.published.model
+        version, model = await self._latest()
         found = {
             label: [{"feature": one.feature, "mean": one.mean, "std": one.std} for one in weights]
             for label, weights in model.weights().items()
         }
-        return {"version": self.published.version, "weights": found, "facts": model.facts()}
+        return {"version": version, "weights": found, "facts": model.facts()}
 
     async def waiting(self) -> dict[str, Any]:
         """The oldest predictions, or decisions, that wait for a label, and the oldest labels without prediction."""
@@ -225,15 +227,13 @@ class HostedModel:
 
     async def predict_rows(self, rows: Rows, level: float = 0.95) -> dict[str, Any]:
         """Columns of answers to a batch of rows, with the version of the model that gave them."""
-        published = self.published
-        found: dict[str, Any] = await asyncio.to_thread(_predict_rows, published, rows, level)
+        found: dict[str, Any] = await asyncio.to_thread(_predict_rows, await self._latest(), rows, level)
         self._counts.predicted += len(rows)
         return found
 
     async def explain(self, request: ExplainRequest) -> Explained:
         """What each column adds to the prediction of a row."""
-        published = self.published
-        return await asyncio.to_thread(_explain, published, request)
+        return await asyncio.to_thread(_explain, await self._latest(), request)
 
     # Learning.
 
@@ -359,6 +359,33 @@ class HostedModel:
 
     # Between the threads.
 
+    @property
+    def is_published(self) -> bool:
+        """Whether what is published includes all that was acknowledged."""
+        return self._writer.is_published
+
+    def look(self, action: Callable[[Published], None]) -> bool:
+        """Have something done with the model as it is now, in the writer's thread; False if that has ended."""
+
+        def look() -> None:
+            learner = self._writer.sound_learner
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                action(self.published if learner is None else Published(learner.version, learner.champion))
+
+        return self._writer.look(look)
+
+    async def _latest(self) -> Published:
+        """What is published, once it includes all that was acknowledged."""
+        future: asyncio.Future[None] = self._loop.create_future()
+
+        def publish(_: Published) -> None:
+            self._writer.publish()
+            self._loop.call_soon_threadsafe(_release, future)
+
+        if not self.is_published and self.look(publish):
+            await future
+        return self.published
+
     async def carry_out(self, operation: Operation) -> Any:
         """Have the writer carry out an operation, and return its answer."""
         if self._settings.follow:
@@ -372,14 +399,19 @@ class HostedModel:
 
     def _answer(self, tickets: list[Ticket]) -> None:
         """Called by the writer: hand all results of a group over at once, and count what they have changed."""
-        self._counts.look(self._writer.learner)
+        self._note(self._writer.learner)
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(_resolve, tickets)
 
     def _publish(self, learner: Learner) -> None:
         """Called by the writer: what predictions are made with from now on."""
         self.published, self._learner = Published(learner.version, learner.champion.published()), learner
+        self._note(learner)
+
+    def _note(self, learner: Learner) -> None:
+        """Note what others are told about the model until the next group."""
         self._counts.look(learner)
+        self._noted = (learner.version, learner.champion.n_seen, learner.champion.n_set_aside)
 
     def _keep_house(self) -> bool:
         """Called by the writer: delete what has been kept for long enough; False if it is too early for a look."""
@@ -405,6 +437,11 @@ class HostedModel:
             return len(champion.pending_until(before))
         journal = self.journal
         return sum(since < before for waiting in (journal.pending, journal.waiting) for since in waiting.values())
+
+
+def _release(future: "asyncio.Future[None]") -> None:
+    if not future.done():  # else its client has gone
+        future.set_result(None)
 
 
 def _resolve(tickets: list[Ticket]) -> None:

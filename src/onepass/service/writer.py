@@ -2,12 +2,14 @@
 
 Requests that come while a transaction is synced to the disk wait for the next one and share it (group commit). After
 the transaction their events are learned, a copy of the model is published for predictions, and only then are the
-requests answered.
+requests answered. Where a copy takes long it is made less often; until then predictions are made here, with the model
+itself, so that they include all that was acknowledged before they were asked for.
 
 The store is right, whatever happens: where memory may differ from it, because a transaction may have ended unseen or a
 durable event could not be applied, the model is made from the store again before anything else is done with it.
 """
 
+import atexit
 import logging
 import threading
 import time
@@ -16,6 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from errno import ENOSPC, EROFS
 from typing import Any
+from weakref import WeakSet
 
 from onepass.events import EventStoreError
 from onepass.service.counting import SECONDS, Durations
@@ -78,12 +81,14 @@ class Writer(threading.Thread):
         self._publish, self._answer, self._housekeeping = publish, answer, housekeeping
         self._limit = queue
         self._queue: deque[Ticket] = deque()
+        self._looks: deque[Callable[[], None]] = deque()
         self._ready = threading.Condition()
         self._ends = self._deleted = False
         self._is_sound = True  # whether the learner is what the events in the store have led to
         self._snapshot_at, self._learning = begin, 0.0
         self._copying = _Budget(_PUBLISHING)
-        self._stale = False
+        self.is_published: bool = True
+        """Whether the copy for predictions includes all that was acknowledged."""
         self.commits = Durations(SECONDS)
         self.outage = Outage(f"model {journal.name}")
         """Why nothing can be written at present."""
@@ -112,6 +117,23 @@ class Writer(threading.Thread):
     def __len__(self) -> int:
         return len(self._queue)
 
+    def look(self, action: Callable[[], None]) -> bool:
+        """Have something done that changes nothing, before the next group; from any thread. False if this has ended.
+
+        It waits in no queue that may be full, and needs no store.
+        """
+        with self._ready:
+            if self._ends:
+                return False
+            self._looks.append(action)
+            self._ready.notify()
+            return True
+
+    @property
+    def sound_learner(self) -> Learner | None:
+        """The learner, if it is what the events in the store have led to; for this thread."""
+        return self.learner if self._is_sound else None
+
     def end(self) -> None:
         """Finish what is queued, save a snapshot, and end."""
         with self._ready:
@@ -120,14 +142,21 @@ class Writer(threading.Thread):
 
     # The thread.
 
+    def start(self) -> None:
+        """Begin; what runs at the end of the interpreter is finished first."""
+        _RUNNING.add(self)
+        super().start()
+
     def run(self) -> None:
         """Take groups until asked to stop."""
         try:
             while (group := self._take()) is not None:
+                while self._looks:
+                    self._looks.popleft()()
                 if group:
                     self._serve(group)
-                elif self._stale:
-                    self._publish_now()
+                elif self._copying.allows():
+                    self.publish()
                 self._keep_house()
             if self._is_sound and not self._deleted:
                 self._save_snapshot(due=self._snapshot_at < self.learner.version)
@@ -137,9 +166,9 @@ class Writer(threading.Thread):
     def _take(self) -> list[Ticket] | None:
         """Requests that can share a transaction: those that concern the model as a whole come alone."""
         with self._ready:
-            if not self._queue and not self._ends:
-                self._ready.wait(self._copying.pause() if self._stale else _IDLE)
-            if self._ends and not self._queue:
+            if not (self._queue or self._looks or self._ends):
+                self._ready.wait(self._copying.pause() if self._is_sound and not self.is_published else _IDLE)
+            if self._ends and not (self._queue or self._looks):
                 return None
             group: list[Ticket] = []
             while self._queue and len(group) < _GROUP and not (group and self._queue[0].operation.alone):
@@ -245,9 +274,9 @@ class Writer(threading.Thread):
         for event, _, operation in transaction.events:
             operation.problem = problems.get(event.number)
         self._learning += time.perf_counter() - begin
-        self._stale = True
+        self.is_published = False
         if self._copying.allows():
-            self._publish_now()
+            self.publish()
         self._save_snapshot(due=any(event.kind in ("promote", "shadow") for event, _, _ in transaction.events))
 
     def _restore(self) -> None:
@@ -257,8 +286,8 @@ class Writer(threading.Thread):
 
     def _replace_learner(self, learner: Learner, snapshot_at: int) -> None:
         """Go on with another learner, which is what the store says."""
-        self.learner, self._snapshot_at, self._is_sound = learner, snapshot_at, True
-        self._publish_now()
+        self.learner, self._snapshot_at, self._is_sound, self.is_published = learner, snapshot_at, True, False
+        self.publish()
 
     def _try_to_restore(self) -> None:
         try:
@@ -316,12 +345,15 @@ class Writer(threading.Thread):
             raise operation.problem
         self._restore()  # what is stored but could not be applied
 
-    def _publish_now(self) -> None:
-        self._stale = False
+    def publish(self) -> None:
+        """Make a copy for predictions if there is something new to copy; for the writer's thread."""
+        if self.is_published or not self._is_sound:
+            return
         try:
             with self._copying:
                 self._publish(self.learner)
-        except Exception:  # predictions go on with the copy before, and the next group is followed by another attempt
+            self.is_published = True
+        except Exception:  # predictions are made here, and another attempt follows
             _log.exception("no copy of %s for predictions", self.journal.name)
 
     def _save_snapshot(self, *, due: bool) -> None:
@@ -334,6 +366,22 @@ class Writer(threading.Thread):
             _log.warning("no snapshot of %s: %s", self.journal.name, error)
             return
         self._snapshot_at, self._learning = self.learner.version, 0.0
+
+
+_RUNNING: WeakSet[Writer] = WeakSet()
+
+
+@atexit.register
+def _end_all() -> None:
+    """Wait for the writers of a program that ends without stopping its service.
+
+    A thread that is in compiled code while the interpreter is taken down brings the whole process down.
+    """
+    running = [writer for writer in _RUNNING if writer.is_alive()]
+    for writer in running:
+        writer.end()
+    for writer in running:
+        writer.join()
 
 
 class _Budget:
@@ -359,6 +407,8 @@ class _Budget:
 
     def __exit__(self, *raised: object) -> None:
         self._last, self._cost = time.monotonic(), time.thread_time() - self._begin
+        if raised[0] is not None:  # not at once again
+            self._cost = max(self._cost, self._share * _IDLE)
 
 
 def storing_problem(error: EventStoreError, undone: str) -> StoringProblemError:

@@ -88,7 +88,7 @@ class _EstimatorAdapter:
         return self._model.predict(X)  # type: ignore[no-any-return]
 
     def _predict_score_learn(self, X: FloatArray, y: FloatArray) -> tuple[Prediction, RowScores]:
-        return self._model._predict_then_learn(X, y)  # type: ignore[no-any-return]
+        return self._model.predict_score_learn(X, y)  # type: ignore[no-any-return]
 
 
 class _FleetAdapter(_EstimatorAdapter):

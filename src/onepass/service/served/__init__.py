@@ -10,7 +10,7 @@ from onepass.service.errors import ProblemError
 from onepass.service.served.bandit import BanditModel
 from onepass.service.served.base import RowModel, RowNumbers, Served
 from onepass.service.served.estimator import EstimatorRows
-from onepass.service.served.plain import FleetRows, PlainRows
+from onepass.service.served.plain import FleetEstimatorRows, FleetRows, PlainRows
 from onepass.service.served.table import TableRows
 
 __all__ = [
@@ -25,7 +25,14 @@ __all__ = [
     "serve",
 ]
 
-_KINDS: tuple[type[Served], ...] = (TableRows, EstimatorRows, PlainRows, FleetRows, BanditModel)
+_KINDS: tuple[type[Served], ...] = (
+    TableRows,
+    EstimatorRows,
+    PlainRows,
+    FleetRows,
+    FleetEstimatorRows,
+    BanditModel,
+)
 
 
 def serve(model: Any) -> Served:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from errno import ENOENT
 from pathlib import Path
 
-from onepass.events import Event, EventLog, EventStore, EventStoreError, is_address
+from onepass.events import Event, EventLog, EventStore, EventStoreError, is_address, store_at
 from onepass.files.lock import LockedError, check_unlocked
 from onepass.service.errors import ProblemError, reason_in_words
 from onepass.service.journal import Journal, replay
@@ -64,9 +64,7 @@ def check_state(place: Path | str, tell: Callable[[str], None] = lambda words: N
 def _opened(place: Path | str) -> Iterator[EventLog]:
     """The event store at a place, which nothing is written to: a copy of a file, or a database without a learner."""
     if is_address(place):
-        from onepass.events.postgres import PostgresEventStore  # a package that not everybody has
-
-        with PostgresEventStore(place, durability="relaxed", read_only=True) as shared, shared.only_writer(SERVICE):
+        with store_at(place)(place, durability="relaxed", read_only=True) as shared, shared.only_writer(SERVICE):
             yield shared
         return
     file = Path(place) / EVENTS if Path(place).is_dir() else Path(place)

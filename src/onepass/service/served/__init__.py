@@ -4,8 +4,10 @@ A `RowModel` turns requests into numbers, predicts, and learns rows; a `BanditMo
 of the service knows nothing else about models.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
+from onepass._plugins import loaded
 from onepass.service.errors import ProblemError
 from onepass.service.served.bandit import BanditModel
 from onepass.service.served.base import RowModel, RowNumbers, Served
@@ -35,9 +37,15 @@ _KINDS: tuple[type[Served], ...] = (
 )
 
 
+def _kinds() -> Iterator[type[Served]]:
+    """The kinds of this library, then those of other packages, which are looked for if none of ours will do."""
+    yield from _KINDS
+    yield from loaded("served")
+
+
 def serve(model: Any) -> Served:
     """Put a model of the library behind the questions that the service asks."""
-    for kind in _KINDS:
+    for kind in _kinds():
         if kind.accepts(model):
             return kind(model)
     raise ProblemError(

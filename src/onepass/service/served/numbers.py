@@ -1,7 +1,6 @@
 """Rows of plain numbers, taken as they are: of estimators, perceptrons, networks and fleets."""
 
 import json
-from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -104,13 +103,13 @@ class NumberRows(ColumnRows):
         best = np.array(self.labels, dtype=object)[probabilities.argmax(axis=1)]
         return {"label": best} | {f"p_{name}": own for name, own in zip(self.labels, probabilities.T, strict=True)}
 
-    @abstractmethod
     def predict_numbers(self, rows: RowNumbers, level: float) -> Numbers:
         """What is predicted, if the target is a number."""
+        raise NotImplementedError
 
-    @abstractmethod
     def predict_proba(self, rows: RowNumbers) -> FloatArray:
         """Probabilities of all labels, ``(n, K)``, if there are any."""
+        raise NotImplementedError
 
     def facts(self) -> dict[str, str]:
         """What the model is, in words."""

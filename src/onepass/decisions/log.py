@@ -19,6 +19,7 @@ from onepass._validation import as_floats
 from onepass.decisions.choice import LoggedDecision
 from onepass.decisions.log_columns import ColumnNames, LogRows, as_lists, read_rows, to_table
 from onepass.files.atomic import atomic_file
+from onepass.tables.readers.errors import first_line
 
 __all__ = ["DecisionLog", "LogSource", "LoggedDecision", "as_log"]
 
@@ -242,6 +243,6 @@ def _as_table(source: LogSource) -> Any:
         return pq.read_table(path)
     except (OSError, pa.ArrowInvalid) as error:
         raise ValueError(
-            f"{path} is not a valid Parquet file: {str(error).splitlines()[0]}. Read other formats with their own "
+            f"{path} is not a valid Parquet file: {first_line(error)}. Read other formats with their own "
             "reader, such as pyarrow.csv.read_csv, and pass the table"
         ) from None

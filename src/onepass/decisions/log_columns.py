@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from onepass._typing import FloatArray
+from onepass.tables.readers.errors import first_line
 
 __all__ = ["ColumnNames", "LogRows", "as_lists", "read_rows", "to_table"]
 
@@ -220,7 +221,7 @@ def _read_times(table: Any) -> FloatArray:
     try:
         counts = column.cast(_MOMENT, safe=False).cast(pa.int64())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise TypeError(f"the column 'timestamp' must hold moments: {str(error).splitlines()[0]}") from None
+        raise TypeError(f"the column 'timestamp' must hold moments: {first_line(error)}") from None
     return _floats(counts) / _MICROSECONDS
 
 

@@ -154,7 +154,7 @@ def from_text(value: str, kind: Any, field: str) -> Any:
     except msgspec.ValidationError:
         found = find_mismatch(value, kind, field)
         words = f"{field} can't be this" if found is None else found.words
-        got = "" if found is not None and found.words.endswith(repr(value)) else f", got {value!r}"
+        got = "" if found is not None and found.names_value else f", got {value!r}"
         raise ProblemError(422, f"bad {field}", words + got, field=field) from None
 
 

@@ -15,7 +15,7 @@ from onepass.files.checkpoint import from_bytes, to_bytes
 from onepass.service.checking import replayed
 from onepass.service.errors import ProblemError
 from onepass.service.host import HostedModel
-from onepass.service.learner import Learner
+from onepass.service.model_state import ModelState
 from onepass.service.operations import Decide, Learn, Rollback, WriterCall
 from onepass.service.settings import ServiceSettings
 from onepass.service.state import ServiceState, open_store
@@ -50,15 +50,15 @@ class Gate:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.open, self.reached = threading.Event(), threading.Event()
-        apply = Learner.apply
+        apply = ModelState.apply
 
-        def waiting(learner: Learner, *arguments: Any) -> Any:
+        def waiting(learner: ModelState, *arguments: Any) -> Any:
             if any(event.kind == "learn" for event, _ in arguments[0]):
                 self.reached.set()
                 assert self.open.wait(20)
             return apply(learner, *arguments)
 
-        monkeypatch.setattr(Learner, "apply", waiting)
+        monkeypatch.setattr(ModelState, "apply", waiting)
 
 
 def gathered(running: Running, questions: list[Any]) -> list[Any]:
@@ -196,7 +196,7 @@ def slow_to_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a copy take so long that not every group can be followed by one."""
     publish = HostedModel._publish
 
-    def slowly(model: HostedModel, learner: Learner) -> None:
+    def slowly(model: HostedModel, learner: ModelState) -> None:
         end = time.thread_time() + 0.02
         while time.thread_time() < end:
             pass
@@ -424,7 +424,7 @@ def test_an_event_that_cannot_be_learned_now_is_learned_when_the_store_is_read_a
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is durable, so whoever asked has his answer, and the model must not go on without it."""
-    apply, fails = Learner.apply, [True]
+    apply, fails = ModelState.apply, [True]
 
     def fails_once(learner: Any, *arguments: Any) -> Any:
         if fails and arguments[0][0][0].kind == "label":
@@ -435,7 +435,7 @@ def test_an_event_that_cannot_be_learned_now_is_learned_when_the_store_is_read_a
     with served(tmp_path / "state") as running:
         model = with_model(running)
         running.ask(model.predict(PredictRequest(X, id="a")))
-        monkeypatch.setattr(Learner, "apply", fails_once)
+        monkeypatch.setattr(ModelState, "apply", fails_once)
         assert running.ask(model.label(LabelRequest("a", 2.0))).status == "learned"
         assert not fails
         assert running.ask(model.learn(row(1))).n_seen == 5

@@ -24,7 +24,7 @@ from onepass.events import EventStoreError
 from onepass.service.counting import SECONDS, Durations
 from onepass.service.errors import ProblemError, StoringProblemError, reason_in_words
 from onepass.service.journal import Journal
-from onepass.service.learner import Learner
+from onepass.service.model_state import ModelState
 from onepass.service.operations import Operation, WriterCall, prepare
 from onepass.service.outages import Outage
 from onepass.service.transaction import Transaction, reading
@@ -58,8 +58,8 @@ class Writer(threading.Thread):
     Parameters
     ----------
     journal : of the model; only this thread uses it once it runs
-    learner : what its events have led to
-    publish : is given the learner after each group, to make what predictions are made with
+    state : what its events have led to
+    publish : is given the state after each group, to make what predictions are made with
     answer : is given the tickets of a group, with their results
     housekeeping : is called when there is time; whether there was something to look at
     """
@@ -67,8 +67,8 @@ class Writer(threading.Thread):
     def __init__(
         self,
         journal: Journal,
-        learner: Learner,
-        publish: Callable[[Learner], None],
+        state: ModelState,
+        publish: Callable[[ModelState], None],
         answer: Callable[[list[Ticket]], None],
         housekeeping: Callable[[], bool],
         *,
@@ -77,14 +77,14 @@ class Writer(threading.Thread):
     ) -> None:
         super().__init__(name=f"writer of {journal.name}", daemon=True)
         self.journal = journal
-        self.learner: Learner = learner
+        self.state: ModelState = state
         self._publish, self._answer, self._housekeeping = publish, answer, housekeeping
         self._limit = queue
         self._queue: deque[Ticket] = deque()
         self._looks: deque[Callable[[], None]] = deque()
         self._ready = threading.Condition()
         self._ends = self._deleted = False
-        self._is_sound = True  # whether the learner is what the events in the store have led to
+        self._is_sound = True  # whether the state is what the events in the store have led to
         self._snapshot_at, self._learning = begin, 0.0
         self._copying = _Budget(_PUBLISHING)
         self.is_published: bool = True
@@ -130,9 +130,9 @@ class Writer(threading.Thread):
             return True
 
     @property
-    def sound_learner(self) -> Learner | None:
-        """The learner, if it is what the events in the store have led to; for this thread."""
-        return self.learner if self._is_sound else None
+    def sound_state(self) -> ModelState | None:
+        """The state, if it is what the events in the store have led to; for this thread."""
+        return self.state if self._is_sound else None
 
     def end(self) -> None:
         """Finish what is queued, save a snapshot, and end."""
@@ -159,7 +159,7 @@ class Writer(threading.Thread):
                     self.publish()
                 self._keep_house()
             if self._is_sound and not self._deleted:
-                self._save_snapshot(due=self._snapshot_at < self.learner.version)
+                self._save_snapshot(due=self._snapshot_at < self.state.version)
         finally:
             self.journal.close()
 
@@ -224,14 +224,14 @@ class Writer(threading.Thread):
 
     def _write(self, tickets: list[Ticket]) -> None:
         with reading(tickets[0].operation.undone):  # one that reads the past is alone in its group
-            prepare([ticket.operation for ticket in tickets], self.learner, self.journal)
+            prepare([ticket.operation for ticket in tickets], self.state, self.journal)
         sound = [ticket for ticket in tickets if ticket.operation.problem is None]
         if not sound:
             return
         begin = time.perf_counter()
         try:
             with self.journal.transaction():
-                transaction = Transaction(self.journal, self.learner)
+                transaction = Transaction(self.journal, self.state)
                 for ticket in sound:
                     try:
                         ticket.result = transaction.carry_out(ticket.operation)
@@ -255,17 +255,15 @@ class Writer(threading.Thread):
     def _apply(self, transaction: Transaction) -> None:
         """Apply what is durable now; the caller always gets an answer."""
         if transaction.becomes is not None:
-            self._replace_learner(transaction.becomes, transaction.becomes.version)
+            self._replace_state(transaction.becomes, transaction.becomes.version)
             return
         begin = time.perf_counter()
         self._is_sound = False
         try:
             for event, _, _ in transaction.events:
                 self.journal.note(event)
-            problems = self.learner.apply(
-                [(event, prepared) for event, prepared, _ in transaction.events], self.journal
-            )
-            self.learner.version = self.journal.last
+            problems = self.state.apply([(event, prepared) for event, prepared, _ in transaction.events], self.journal)
+            self.state.version = self.journal.last
             self._is_sound = True
         except Exception:
             _log.exception("events of %s that are stored can't be learned now", self.journal.name)
@@ -282,11 +280,11 @@ class Writer(threading.Thread):
     def _restore(self) -> None:
         """Be what the store says."""
         if not self._is_sound:
-            self._replace_learner(*self.journal.recover())
+            self._replace_state(*self.journal.recover())
 
-    def _replace_learner(self, learner: Learner, snapshot_at: int) -> None:
-        """Go on with another learner, which is what the store says."""
-        self.learner, self._snapshot_at, self._is_sound, self.is_published = learner, snapshot_at, True, False
+    def _replace_state(self, state: ModelState, snapshot_at: int) -> None:
+        """Go on with another state, which is what the store says."""
+        self.state, self._snapshot_at, self._is_sound, self.is_published = state, snapshot_at, True, False
         self.publish()
 
     def _try_to_restore(self) -> None:
@@ -323,8 +321,8 @@ class Writer(threading.Thread):
         except Exception as error:
             self._unreadable(error)
             return
-        self.journal.save(self.learner)
-        self._snapshot_at, self._learning = self.learner.version, 0.0
+        self.journal.save(self.state)
+        self._snapshot_at, self._learning = self.state.version, 0.0
         self.outage.ended()
 
     def delete(self) -> None:
@@ -351,21 +349,21 @@ class Writer(threading.Thread):
             return
         try:
             with self._copying:
-                self._publish(self.learner)
+                self._publish(self.state)
             self.is_published = True
         except Exception:  # predictions are made here, and another attempt follows
             _log.exception("no copy of %s for predictions", self.journal.name)
 
     def _save_snapshot(self, *, due: bool) -> None:
-        new = self.learner.version - self._snapshot_at
+        new = self.state.version - self._snapshot_at
         if not (due or self._learning > _SNAPSHOT_SECONDS or new > _SNAPSHOT_EVENTS):
             return
         try:
-            self.journal.save(self.learner)
+            self.journal.save(self.state)
         except Exception as error:  # events count without it; the next group tries again
             _log.warning("no snapshot of %s: %s", self.journal.name, error)
             return
-        self._snapshot_at, self._learning = self.learner.version, 0.0
+        self._snapshot_at, self._learning = self.state.version, 0.0
 
 
 _RUNNING: WeakSet[Writer] = WeakSet()

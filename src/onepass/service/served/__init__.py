@@ -12,7 +12,8 @@ from onepass.service.errors import ProblemError
 from onepass.service.served.bandit import BanditModel
 from onepass.service.served.base import RowModel, RowNumbers, Served
 from onepass.service.served.estimator import EstimatorRows
-from onepass.service.served.plain import FleetEstimatorRows, FleetRows, PlainRows
+from onepass.service.served.fleet import FleetEstimatorRows, FleetRows
+from onepass.service.served.plain import PlainRows
 from onepass.service.served.table import TableRows
 
 __all__ = [

@@ -40,10 +40,12 @@ class EstimatorRows(NumberRows):
 
     def __init__(self, estimator: Any) -> None:
         # Rows come as plain numbers, for which scikit-learn would warn if it knew names: these are kept separately.
-        own = copy(estimator)
+        self._begin(copy(estimator), _target_of(estimator))
+
+    def _begin(self, own: Any, target: Target) -> None:
         self._given_names = own.__dict__.pop("feature_names_in_", None)
         names = [f"x{i}" for i in range(own.n_features_in_)] if self._given_names is None else self._given_names
-        super().__init__(own, _target_of(own), names, allows_missing=getattr(own, "missing", "error") != "error")
+        super().__init__(own, target, names, allows_missing=getattr(own, "missing", "error") != "error")
         self.expects_outliers = bool(own.outliers)
 
     @classmethod
@@ -63,17 +65,18 @@ class EstimatorRows(NumberRows):
 
     def learn(self, rows: RowNumbers, y: FloatArray) -> PredictedRows:
         """Learn rows in their order."""
-        predicted: PredictedRows = learner_of(self.model).predict_then_learn(rows.X, y)
+        predicted: PredictedRows = learner_of(self.model).predict_then_learn(rows.X, y, **self.options(rows))
         return predicted
 
     def predict_numbers(self, rows: RowNumbers, level: float) -> Numbers:
         """Mean, standard deviation and interval."""
-        mean, std = self.model.predict(rows.X, return_std=True)
-        return Numbers(mean, std, *self.model.predict_interval(rows.X, level=level))
+        given = self.options(rows)
+        mean, std = self.model.predict(rows.X, return_std=True, **given)
+        return Numbers(mean, std, *self.model.predict_interval(rows.X, level=level, **given))
 
     def predict_proba(self, rows: RowNumbers) -> FloatArray:
         """Probabilities of all classes."""
-        return np.asarray(self.model.predict_proba(rows.X))
+        return np.asarray(self.model.predict_proba(rows.X, **self.options(rows)))
 
     def close_block(self) -> None:
         """Let rows that were learned wait for no others, so that it does not matter where snapshots are taken."""

@@ -103,6 +103,10 @@ class NumberRows(ColumnRows):
         best = np.array(self.labels, dtype=object)[probabilities.argmax(axis=1)]
         return {"label": best} | {f"p_{name}": own for name, own in zip(self.labels, probabilities.T, strict=True)}
 
+    def options(self, rows: RowNumbers) -> dict[str, Any]:
+        """What else the model is asked with about rows."""
+        return {}
+
     def predict_numbers(self, rows: RowNumbers, level: float) -> Numbers:
         """What is predicted, if the target is a number."""
         raise NotImplementedError

@@ -77,7 +77,7 @@ def _opened(place: Path | str) -> Iterator[EventLog]:
 
 
 def _copied(file: Path, folder: Path) -> Path:
-    """A copy of an event store that nobody has changed meanwhile."""
+    """A copy of an event store that was not changed meanwhile."""
     files = [file, *(file.with_name(file.name + ending) for ending in _SUFFIXES)]
 
     def seen() -> list[tuple[int, int]]:

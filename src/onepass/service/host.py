@@ -369,7 +369,7 @@ class HostedModel:
 
         def look() -> None:
             state = self._writer.sound_state
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed, and no client waits any more
                 action(self.published if state is None else Published(state.version, state.champion))
 
         return self._writer.look(look)
@@ -400,7 +400,7 @@ class HostedModel:
     def _answer(self, tickets: list[Ticket]) -> None:
         """Called by the writer: hand all results of a group over at once, and count what they have changed."""
         self._note(self._writer.state)
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed, and no client waits any more
             self._loop.call_soon_threadsafe(_resolve, tickets)
 
     def _publish(self, state: ModelState) -> None:
@@ -409,7 +409,7 @@ class HostedModel:
         self._note(state)
 
     def _note(self, state: ModelState) -> None:
-        """Note what others are told about the model until the next group."""
+        """Note what the status says about the model until the next group."""
         self._counts.look(state)
         self._noted = (state.version, state.champion.n_seen, state.champion.n_set_aside)
 

@@ -98,7 +98,7 @@ class Journal:
         return self.store.find(self.stream, kind, key)
 
     def recover(self) -> tuple[ModelState, int]:
-        """What the events have led to, and the number of the event at which the snapshot it began with stands."""
+        """What the events have led to, and the number of the last event in the snapshot it began with."""
         state, begin = self._replayed(None)
         self.last = state.version
         predictions = self.store.open_keys(self.stream, "prediction", "label")

@@ -110,7 +110,7 @@ class ModelState:
         """
         problems: dict[int, ProblemError] = {}
         for event, _ in events:
-            if event.forgotten:  # nobody knows whether anything was learned from it
+            if event.forgotten:  # it is unknown whether anything was learned from it
                 raise _lost(event)
         loud = [pair for pair in events if not _is_quiet(pair[0])]
         for is_row, run in groupby(loud, lambda pair: pair[0].kind in self.champion.rows):

@@ -26,7 +26,7 @@ _Group = list[tuple[PredictRequest, Future[Prediction]]]
 
 
 class Published(NamedTuple):
-    """What predictions are made with; nobody changes it."""
+    """What predictions are made with; it is never changed."""
 
     version: int
     model: Served

@@ -129,7 +129,7 @@ class ServiceState:
     async def _recover(self, name: str) -> None:
         try:
             self._models[name] = await asyncio.to_thread(self._host, name)
-        except Exception as error:  # whatever it is: the others are served, and nobody takes the name
+        except Exception as error:  # whatever it is: the others are served, and the name stays taken
             words = reason_in_words(error)
             if self._broken.get(name) != words:  # a replica tries again every second
                 _log.error("model %s can't be recovered: %s", name, error)

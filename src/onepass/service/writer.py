@@ -38,12 +38,12 @@ _CHEAP = 0.005  # unless a copy takes no longer than this, in seconds: then ever
 _SNAPSHOT_SECONDS = 5.0  # of learning, which recovery would have to do again
 _SNAPSHOT_EVENTS = 10_000
 RETRY_AFTER = 5.0  # seconds, which clients are asked to wait while the store is away
-_ATTEMPTS = 5.0  # seconds between attempts to write again where nobody asks for anything
-_IDLE = 1.0  # seconds after which the writer looks around although nobody has asked for anything
+_ATTEMPTS = 5.0  # seconds between attempts to write again while there are no requests
+_IDLE = 1.0  # seconds after which the writer looks around although there was no request
 
 
 class Ticket:
-    """An operation that waits, until when, and the future that gets its result; None if nobody wants it."""
+    """An operation that waits, until when, and the future that gets its result; None if no client waits for it."""
 
     __slots__ = ("deadline", "future", "operation", "result")
 
@@ -312,7 +312,7 @@ class Writer(threading.Thread):
             _log.exception("housekeeping of %s failed", self.journal.name)
 
     def _attempt(self) -> None:
-        """During an outage, find out by a snapshot whether it is over: perhaps nobody sends what would show it."""
+        """During an outage, find out by a snapshot whether it is over: there may be no request that would show it."""
         if time.monotonic() < self._next_attempt or self._deleted:
             return
         self._next_attempt = time.monotonic() + _ATTEMPTS

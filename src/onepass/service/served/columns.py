@@ -1,4 +1,4 @@
-"""Rows with named columns and a target, whatever their values mean: how both are asked for, refused and told."""
+"""Rows with named columns and a target: how they are described, read and refused."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -39,8 +39,8 @@ class ColumnRows(RowModel):
     ignored : columns that may be given and mean nothing
     """
 
-    beside: ClassVar[tuple[str, ...]] = ()
-    """Columns of a batch that are no features."""
+    extra_columns: ClassVar[tuple[str, ...]] = ()
+    """Columns of a batch that are not features."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class ColumnRows(RowModel):
 
         What is replayed, or learned by a candidate with other columns, is not asked.
         """
-        allowed = {*self._known, *self.ignored, *self.beside, self.target.name, "y"}
+        allowed = {*self._known, *self.ignored, *self.extra_columns, self.target.name, "y"}
         unknown = [name for name in names if name not in allowed]
         if unknown:
             raise ProblemError(422, "unknown column", self._unknown_words(unknown), field=unknown[0])

@@ -102,7 +102,7 @@ class EstimatorRows(NumberRows):
         return to_bytes(self._named_model())
 
     def published(self) -> Self:
-        """A copy that nobody changes."""
+        """A copy that never changes."""
         return type(self)(deepcopy(self._named_model()))
 
     def _named_model(self) -> Any:

@@ -23,7 +23,7 @@ class _KeyedRows(NumberRows):
     """Rows of plain numbers, each with a key."""
 
     kind = "fleet"
-    beside = ("key",)
+    extra_columns = ("key",)
     _number_keys = False
 
     def options(self, rows: RowNumbers) -> dict[str, Any]:

@@ -68,7 +68,7 @@ class PlainRows(NumberRows):
         return PredictedRows(mean, var, noise_var, *scores[:3])
 
     def explain(self, rows: RowNumbers) -> tuple[str, Explanation]:
-        """Nobody knows what an average row is."""
+        """Refuse: it is unknown what an average row is."""
         raise ProblemError(
             409,
             "not for this model",

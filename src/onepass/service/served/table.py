@@ -150,7 +150,7 @@ class TableRows(ColumnRows):
         return dict(self.model.choices()) | learned
 
     def published(self) -> Self:
-        """A copy that nobody changes: what a column means stays, what was learned is copied."""
+        """A copy that never changes: the columns are shared, and what was learned is copied."""
         twin = copy(self.model)
         twin.estimator = deepcopy(self.model.estimator)
         return type(self)(twin)

@@ -50,7 +50,7 @@ def read_batch(body: bytes, limit: int) -> Any:
         _check_columns(table)
         table.validate(full=True)
         batch = _one_batch(table, limit)
-    except (pa.ArrowException, OSError, EOFError, struct.error, ValueError) as error:  # also names that are no UTF-8
+    except (pa.ArrowException, OSError, EOFError, struct.error, ValueError) as error:  # also names that are not UTF-8
         words = f"the body can't be read as an Arrow stream: {first_line(error)}"
         raise ProblemError(400, "not an Arrow stream", words) from None
     if batch.num_rows == 0:
@@ -121,7 +121,7 @@ def _refuse_compressed(body: bytes) -> None:
 
 
 def _is_compressed(message: Any) -> bool:
-    """Whether a message says that its buffers are compressed, which pyarrow tells nobody.
+    """Whether a message says that its buffers are compressed, which pyarrow does not tell.
 
     Its metadata is a flatbuffer (Arrow's format, Message.fbs): tables that refer to their fields by a list of offsets.
     """

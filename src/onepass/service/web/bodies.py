@@ -70,7 +70,7 @@ def _too_large(limit: int) -> ProblemError:
     return ProblemError(413, "body too large", words, more={"limit": limit})
 
 
-_UNSAID = ("", "application/x-www-form-urlencoded")  # nobody has said what it is
+_UNSAID = ("", "application/x-www-form-urlencoded")  # the client has not said what it is
 
 
 def media_type(content_type: bytes) -> str:

@@ -268,22 +268,46 @@ def test_a_model_that_takes_long_to_copy_is_published_now_and_then(
         wait_until(running, lambda: model.published.version == 21)
 
 
-def test_a_program_that_ends_without_stopping_its_service_ends_in_order(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", _PROGRAM, str(tmp_path / "state")], capture_output=True, text=True)
-    assert (done.returncode, done.stderr, done.stdout) == (0, "", "learned\nwriters left: 0\n")
+@pytest.mark.parametrize("place", ["main", "thread"])
+def test_a_program_that_ends_without_stopping_its_service_ends_in_order(place: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _PROGRAM, str(tmp_path / "state"), place]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "learned\nwaits: True\nwriters left: 0\n")
 
 
 _PROGRAM = """
 import atexit, sys, threading
 from pathlib import Path
 
-atexit.register(lambda: print("writers left:", sum(one.name.startswith("writer") for one in threading.enumerate())))
-from onepass.service.wire import LearnRequest
+def report():
+    loop = sys._current_frames().get(thread.ident)
+    print("waits:", loop is None or loop.f_code.co_name == "wait")
+    print("writers left:", sum(one.name.startswith("writer") for one in threading.enumerate()))
+
+atexit.register(report)
+from onepass.service.wire import LearnRequest, PredictRequest
 from tests.service.running import Running, regressor
 
-running = Running(Path(sys.argv[1]))
-running.ask(running.state.create("m", regressor()))
-running.ask(running.model("m").learn(LearnRequest([0.1, 1.0], 1.0)))
+async def work(running):
+    await running.state.create("m", regressor())
+    while True:
+        await running.model("m").learn(LearnRequest([0.1, 1.0], 1.0))
+        await running.model("m").predict(PredictRequest([0.1, 1.0]))
+        learned.set()
+
+def serve():
+    running = Running(Path(sys.argv[1]))
+    running.ask(work(running))
+
+learned = threading.Event()
+thread = threading.Thread(target=serve, daemon=sys.argv[2] == "thread")
+if sys.argv[2] == "thread":
+    thread.start()
+    learned.wait()
+else:
+    running = Running(Path(sys.argv[1]))
+    running.ask(running.state.create("m", regressor()))
+    running.ask(running.model("m").learn(LearnRequest([0.1, 1.0], 1.0)))
 print("learned")
 """
 

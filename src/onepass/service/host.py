@@ -337,11 +337,17 @@ class HostedModel:
 
     async def stop(self) -> None:
         """Finish what is queued, save a snapshot, and close the store."""
-        if self._settings.follow:
-            self.journal.close()
-            return
-        self._writer.end()
-        await asyncio.to_thread(self._writer.join)
+        self.end()
+        await asyncio.to_thread(self.join)
+
+    def end(self) -> None:
+        """Take no more requests."""
+        if not self._settings.follow:
+            self._writer.end()
+
+    def join(self) -> None:
+        """Wait until what is queued is finished and saved, and the store is closed."""
+        self.journal.close() if self._settings.follow else self._writer.join()
 
     def follow(self, timeout: float) -> bool:
         """Wait for what a learner elsewhere writes, and apply it; for the threads of a replica."""

@@ -9,7 +9,6 @@ The store is right, whatever happens: where memory may differ from it, because a
 durable event could not be applied, the model is made from the store again before anything else is done with it.
 """
 
-import atexit
 import logging
 import threading
 import time
@@ -18,7 +17,6 @@ from collections import deque
 from collections.abc import Callable
 from errno import ENOSPC, EROFS
 from typing import Any
-from weakref import WeakSet
 
 from onepass.events import EventStoreError
 from onepass.service.counting import SECONDS, Durations
@@ -141,11 +139,6 @@ class Writer(threading.Thread):
             self._ready.notify()
 
     # The thread.
-
-    def start(self) -> None:
-        """Begin; what runs at the end of the interpreter is finished first."""
-        _RUNNING.add(self)
-        super().start()
 
     def run(self) -> None:
         """Take groups until asked to stop."""
@@ -364,22 +357,6 @@ class Writer(threading.Thread):
             _log.warning("no snapshot of %s: %s", self.journal.name, error)
             return
         self._snapshot_at, self._learning = self.state.version, 0.0
-
-
-_RUNNING: WeakSet[Writer] = WeakSet()
-
-
-@atexit.register
-def _end_all() -> None:
-    """Wait for the writers of a program that ends without stopping its service.
-
-    A thread that is in compiled code while the interpreter is taken down brings the whole process down.
-    """
-    running = [writer for writer in _RUNNING if writer.is_alive()]
-    for writer in running:
-        writer.end()
-    for writer in running:
-        writer.join()
 
 
 class _Budget:

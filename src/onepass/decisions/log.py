@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from onepass._messages import first_line
 from onepass._typing import FloatArray
 from onepass._validation import as_floats
 from onepass.decisions.choice import LoggedDecision
 from onepass.decisions.log_columns import ColumnNames, LogRows, as_lists, read_rows, to_table
 from onepass.files.atomic import atomic_file
-from onepass.tables.readers.errors import first_line
 
 __all__ = ["DecisionLog", "LogSource", "LoggedDecision", "as_log"]
 

@@ -22,8 +22,7 @@ from onepass.tables.reasons import Reason
 
 __all__ = ["LARGEST_LOG", "ClassTarget", "CountTarget", "LogTarget", "NumberTarget", "Target", "target_from_state"]
 
-LARGEST_LOG = 700.0
-"""Whose exponential is finite."""
+LARGEST_LOG = 700.0  # whose exponential is finite
 _UNSEEN = 3.0  # standard deviations above the centre that the largest target is expected at before any came
 _BEYOND = float(np.log(2.0))  # how far above the largest target the log of a mean may be
 

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from onepass._messages import first_line
 from onepass.service.errors import ProblemError
-from onepass.tables.readers.errors import first_line
 
 __all__ = ["read_batch", "write_batch"]
 
@@ -50,9 +50,10 @@ def read_batch(body: bytes, limit: int) -> Any:
         _check_columns(table)
         table.validate(full=True)
         batch = _one_batch(table, limit)
-    except (pa.ArrowException, OSError, EOFError, struct.error, ValueError) as error:  # also names that are not UTF-8
-        words = f"the body can't be read as an Arrow stream: {first_line(error)}"
-        raise ProblemError(400, "not an Arrow stream", words) from None
+    except (pa.ArrowException, OSError, EOFError, struct.error, ValueError) as error:  # also names that are no UTF-8
+        raise ProblemError(
+            400, "not an Arrow stream", f"the body can't be read as an Arrow stream: {first_line(error)}"
+        ) from None
     if batch.num_rows == 0:
         raise ProblemError(422, "no rows", "at least one row is needed")
     return batch
@@ -121,7 +122,7 @@ def _refuse_compressed(body: bytes) -> None:
 
 
 def _is_compressed(message: Any) -> bool:
-    """Whether a message says that its buffers are compressed, which pyarrow does not tell.
+    """Whether a message says that its buffers are compressed, which pyarrow tells nobody.
 
     Its metadata is a flatbuffer (Arrow's format, Message.fbs): tables that refer to their fields by a list of offsets.
     """

@@ -21,8 +21,7 @@ from onepass.tables.reasons import Reason
 __all__ = ["YEAR", "Date", "as_days", "likely_date_format"]
 
 _MICROSECONDS = 86400e6  # per day
-YEAR = 365.25
-"""Days."""
+YEAR = 365.25  # days
 
 
 @dataclass(frozen=True)

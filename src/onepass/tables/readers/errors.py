@@ -1,17 +1,6 @@
 """The error of every reader, in a module of its own so that all of them can import it."""
 
-__all__ = ["StreamError", "first_line"]
-
-
-def first_line(error: Exception) -> str:
-    r"""What another library says, without the details that some of them add on further lines.
-
-    Examples
-    --------
-    >>> first_line(ValueError("not a Parquet file\nin a file of 12 bytes"))
-    'not a Parquet file'
-    """
-    return str(error).split("\n", 1)[0]
+__all__ = ["StreamError"]
 
 
 class StreamError(ValueError):

@@ -88,6 +88,26 @@ ADDITIONS = {
         """,
         "['/v1/models/{name}/pause']",
     ),
+    "served-model": (
+        "service/served/river.py",
+        """
+        from onepass.river import PerceptronRegressor
+        from onepass.service.served import serve
+        model = PerceptronRegressor()
+        model.learn_one({"km": 1.0}, 2.0)
+        print(serve(model).kind, serve(model).schema()["columns"][0]["name"])
+        """,
+        "river km",
+    ),
+    "event-store": (
+        "events/memory.py",
+        """
+        from onepass.events import open_event_log
+        open_event_log("memory://a").append("price", "label", "order 17", {"y": 0.1})
+        print(open_event_log("memory://a").last("price"), open_event_log("memory://b").last("price"))
+        """,
+        "1 0",
+    ),
 }
 
 

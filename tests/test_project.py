@@ -112,3 +112,21 @@ def test_every_reason_to_skip_a_test_is_listed() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SKIPS
     }
     assert skips == set(re.findall("`([^`]+)`", " ".join(cells)))
+
+
+def test_exports_and_the_service_use_no_private_part_of_models() -> None:
+    found = []
+    for path in [*Path("src/onepass/export").rglob("*.py"), *Path("src/onepass/service/served").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                names = [one.name for one in node.names]
+            elif isinstance(node, ast.Attribute) and not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+                names = [] if ast.unparse(node.value) == "super()" else [node.attr]
+            else:
+                continue
+            found += [
+                f"{path.name}: {name}"
+                for name in names
+                if re.match(r"_[a-z]", name) and name not in ("_asdict", "_replace")
+            ]
+    assert not found

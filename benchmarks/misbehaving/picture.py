@@ -34,7 +34,7 @@ def readings() -> tuple[FloatArray, FloatArray]:
 def draw() -> bytes:
     """Render the picture as PNG."""
     X, y = readings()
-    seen, scores = _model(OURS)._predict_then_learn(X, y)
+    seen, scores = _model(OURS).predict_score_learn(X, y)
     plain = _model({}).predict_then_learn(X, y).mean
     t, std = np.arange(ROWS), np.sqrt(seen.var + seen.noise_var)
     doubted = scores.outliers > 0.5

@@ -5,6 +5,8 @@ A package that is installed next to this one declares, in its pyproject.toml, on
     [project.entry-points."onepass.formats"]    a FileFormat of onepass.tables.readers.source
     [project.entry-points."onepass.metrics"]    a metric class, decorated with onepass.evaluation.metrics.register
     [project.entry-points."onepass.commands"]   a click.Command, under the name of the command
+    [project.entry-points."onepass.served"]     a kind of served model, a subclass of onepass.service.served.Served
+    [project.entry-points."onepass.stores"]     an event log, under the scheme of its addresses
 """
 
 import warnings
@@ -15,7 +17,7 @@ __all__ = ["loaded", "plugins"]
 
 
 def plugins(kind: str) -> dict[str, EntryPoint]:
-    """What other packages declare, by name: "formats", "metrics" or "commands"."""
+    """What other packages declare, by name: "formats", "metrics", "commands", "served" or "stores"."""
     return {one.name: one for one in entry_points(group=f"onepass.{kind}")}
 
 

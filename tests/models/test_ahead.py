@@ -166,13 +166,13 @@ def test_rows_predicted_and_then_learned_are_what_predict_then_learn_tells(
         seen.append(apart.predict(X[i]))
         scored.append((apart.log_predictive(X[i], y[i]), apart.outlier_probability(X[i], y[i])))
         apart.learn(X[i], y[i])
-        during, scores = together._predict_then_learn(X[i], y[i])
+        during, scores = together.predict_score_learn(X[i], y[i])
         told.append(during)
         told_scores.append((float(scores.log_densities[0]), float(scores.outliers[0])))
     for columns, expected in zip(zip(*seen, strict=True), zip(*told, strict=True), strict=True):
         np.testing.assert_allclose(np.array(columns), np.array(expected), **tolerance(options, 1e-12))
     np.testing.assert_allclose(scored, told_scores, **tolerance(options, 1e-12))
-    rest, scores = blocks._predict_then_learn(X[n_warm:n_rows], y[n_warm:n_rows])
+    rest, scores = blocks.predict_score_learn(X[n_warm:n_rows], y[n_warm:n_rows])
     for columns, expected in zip(zip(*seen, strict=True), rest, strict=True):
         np.testing.assert_allclose(np.array(columns), expected, **tolerance(options, 1e-9))
     for one_by_one, expected in zip(zip(*scored, strict=True), scores[:2], strict=True):

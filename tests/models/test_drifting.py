@@ -54,7 +54,7 @@ def densities_one_by_one(model: Any, X: FloatArray, y: FloatArray) -> list[float
 def test_it_is_the_switching_mixture_of_its_rates(make: Any) -> None:
     model = Mixture.over_drift(make)
     X, y = stream(model)
-    seen, scores = model._predict_then_learn(X, y)
+    seen, scores = model.predict_score_learn(X, y)
     densities = scores.log_densities
     means = np.array([make(**own).predict_then_learn(X, y).mean for own in HYPOTHESES.values()])
     logs = np.array([densities_one_by_one(make(**own), X, y) for own in HYPOTHESES.values()])
@@ -273,7 +273,7 @@ def test_a_jump_is_noticed_and_nothing_is_where_there_is_none() -> None:
     y = X @ [1.0, -1.0, 0.5] + 0.1 * rng.normal(size=600)
     y[400:] += 3.0 * X[400:, 0]
     model: Any = Mixture.over_drift(BayesianPerceptron, 3, "linear", noise="learn")
-    changes = model._predict_then_learn(X, y)[1].changes
+    changes = model.predict_score_learn(X, y)[1].changes
     assert (changes[50:400] < 0.2).all()
     assert changes[400:404].max() > 0.9
 

@@ -54,7 +54,7 @@ def test_the_density_of_each_of_three_rows_integrates_to_one(
         if target is not None:
             expected = model.log_predictive(row, target)
             before = model.log_evidence
-            _, scores = model._predict_then_learn(row[None], [target])
+            _, scores = model.predict_score_learn(row[None], [target])
             assert scores.row_gains[0] == pytest.approx(expected, rel=1e-12)
             if options != REWEIGHED:  # whose evidence is that of all rows together
                 assert model.log_evidence - before == pytest.approx(expected, rel=1e-12)

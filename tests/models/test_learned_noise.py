@@ -110,7 +110,7 @@ def test_as_many_weights_as_rows() -> None:
 def test_row_by_row_the_evidence_is_nearly_that_of_all_rows(d: int, noise: float) -> None:
     for seed in range(5):
         X, y = problem(d, 150, noise, seed)
-        _, scores = perceptron(d, 1.0)._predict_then_learn(X, y)
+        _, scores = perceptron(d, 1.0).predict_score_learn(X, y)
         exact = by_quadrature(X, y, 1.0, np.ones(150)).log_evidence
         assert scores.log_densities.sum() == pytest.approx(exact, abs=2.0 + d / 10)
 
@@ -137,7 +137,7 @@ def test_a_rows_density_is_a_mixture_of_those_of_the_beliefs_at_every_noise(n: i
         densities.append(norm.logpdf(y[-1], X[-1] @ belief.mean, std))
     expected = logsumexp(np.array(densities) + norm.logpdf(grid)) + np.log(grid[1] - grid[0])
     assert model.log_predictive(X[-1], y[-1]) == pytest.approx(expected, abs=2e-3)
-    _, scores = model._predict_then_learn(X[-1:], y[-1:])
+    _, scores = model.predict_score_learn(X[-1:], y[-1:])
     assert scores.log_densities[0] == pytest.approx(expected, abs=2e-3)
 
 
@@ -145,7 +145,7 @@ def test_uncertain_inputs_are_scored_as_they_are_learned() -> None:
     X, y = problem(3, 6, 0.1)
     model = perceptron(3, 1.0).learn(X[:5], y[:5], X_var=0.2)
     expected = model.log_predictive(X[5], y[5], X_var=0.2)
-    _, scores = model._predict_then_learn(X[5:], y[5:], X_var=0.2)
+    _, scores = model.predict_score_learn(X[5:], y[5:], X_var=0.2)
     assert scores.log_densities[0] == pytest.approx(expected, rel=1e-12)
 
 

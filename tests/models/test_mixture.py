@@ -259,7 +259,7 @@ def test_a_row_of_weight_w_counts_as_w_rows_in_the_weights_of_a_mixture() -> Non
     total = np.logaddexp.reduce([member.log_evidence for member in alone]) - np.log(3.0)
     assert mixture.log_evidence == pytest.approx(total, rel=1e-9)
     seen = fixed(0.1, 1.0, 3.0)
-    seen._predict_then_learn(X, y, sample_weight=weights)
+    seen.predict_score_learn(X, y, sample_weight=weights)
     np.testing.assert_allclose(seen.weights, mixture.weights, rtol=1e-12)
 
 

@@ -95,7 +95,7 @@ def test_another_level_of_the_noise_is_learned(kind: Any) -> None:
 
 
 def alarms(model: Any, X: np.ndarray, y: np.ndarray) -> int:
-    return int((model._predict_then_learn(X, y)[1].changes > 0.5).sum())
+    return int((model.predict_score_learn(X, y)[1].changes > 0.5).sum())
 
 
 def test_nothing_alarms_where_nothing_changes() -> None:
@@ -135,7 +135,7 @@ LINEAR: list[dict[str, Any]] = [{}, {"noise": 0.01}, {"forgetting": 0.98}, {"pro
 def test_all_kernels_agree(options: dict[str, Any]) -> None:
     X, y = misbehaving()
     rows, blocks, reference = (perceptron(kernel=k, **options) for k in ("rows", "blocks", "reference"))
-    seen = [model._predict_then_learn(X, y) for model in (rows, blocks, reference)]
+    seen = [model.predict_score_learn(X, y) for model in (rows, blocks, reference)]
     assert (seen[0][1].changes > 0.5).any()
     for prediction, scores in seen[1:]:
         np.testing.assert_allclose(prediction.mean, seen[0][0].mean, rtol=1e-5, atol=1e-6)
@@ -196,7 +196,7 @@ def test_how_calls_divide_the_rows_makes_no_difference(kind: Any) -> None:
     for options in PERCEPTRONS if kind is perceptron else NETWORKS:
         whole, parts, single = (kind(**options) for _ in range(3))
         tolerance = 1e-6 if options.get("kernel") == "blocks" or "process_noise" in options else 1e-9
-        scores = whole._predict_then_learn(X, y / 10.0)[1]
+        scores = whole.predict_score_learn(X, y / 10.0)[1]
         assert (scores.changes > 0.5).any() or "drift" in options  # which finds a new level by itself
         for cut in np.array_split(np.arange(len(y)), 11):
             parts.learn(X[cut], y[cut] / 10.0)
@@ -302,7 +302,7 @@ def test_rows_that_are_learned_again_have_no_order_and_no_jumps() -> None:
 def test_the_kernels_of_networks_are_the_readable_steps(covariance: str, observation: str) -> None:
     X, y = misbehaving(200)
     seen = [
-        network(covariance=covariance, observation=observation, kernel=kernel)._predict_then_learn(X, y / 10.0)
+        network(covariance=covariance, observation=observation, kernel=kernel).predict_score_learn(X, y / 10.0)
         for kernel in ("auto", "reference")
     ]
     assert (seen[0][1].changes > 0.5).any()

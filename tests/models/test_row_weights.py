@@ -76,8 +76,8 @@ def test_a_whole_weight_is_as_many_copies(
         return BayesianPerceptron(3, activation, kernel=kernel, covariance=covariance, **options)
 
     weighted, copies = start(), start()
-    _, scores = weighted._predict_then_learn(X, y, sample_weight=times.astype(float))
-    _, each = copies._predict_then_learn(X[index], y[index])
+    _, scores = weighted.predict_score_learn(X, y, sample_weight=times.astype(float))
+    _, each = copies.predict_score_learn(X[index], y[index])
     assert weighted.n_seen == 80
     if covariance == "full":  # a diagonal one forgets, after each copy, how the weights are correlated
         np.testing.assert_allclose(weighted.mean, copies.mean, rtol=1e-6, atol=1e-9)

@@ -168,7 +168,7 @@ def test_what_is_set_aside_is_scored_by_the_density_that_is_told() -> None:
         assert model.log_predictive(X[0], target) == pytest.approx(expected, rel=1e-9)
         assert model.outlier_probability(X[0], target) == 1.0
     before = model.log_evidence
-    _, scores = model._predict_then_learn(X[:1], [1e3])
+    _, scores = model.predict_score_learn(X[:1], [1e3])
     assert scores.outliers == [1.0]
     assert model.log_evidence - before == pytest.approx(scores.log_densities[0])
 

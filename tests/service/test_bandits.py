@@ -147,7 +147,7 @@ def test_arms_may_have_whole_numbers_as_names(tmp_path: Path) -> None:
         assert decision.arm == 9
         running.ask(bandit.carry_out(ChangeArm(ArmRequest(15, "add"))))
         running.ask(bandit.carry_out(ChangeArm(ArmRequest(9, "pause"))))
-        assert bandit.weights()["facts"]["arms"] == "9, 12, 15, of which 9 rest"
+        assert running.ask(bandit.weights())["facts"]["arms"] == "9, 12, 15, of which 9 rest"
         running.ask(bandit.arms(ArmsRequest([1.0])))
         assert running.ask(bandit.reward(RewardRequest("a", 1.0, arm=9))).n_seen == 1
 

@@ -14,7 +14,7 @@ from onepass.events import EventStore
 from onepass.service.checking import check_state, replayed
 from onepass.service.errors import ProblemError
 from onepass.service.journal import Journal, stream_of
-from onepass.service.learner import Learner
+from onepass.service.model_state import ModelState
 from onepass.service.state import EVENTS
 from onepass.service.wire import LabelRequest, LearnRequest, PredictRequest, RollbackRequest
 from tests.service.running import Running, crashed_copy, four_models, opened, regressor, served
@@ -120,7 +120,7 @@ def test_what_was_replayed_is_told(tmp_path: Path) -> None:
         "earlier events was deleted on request, up to event 9."
     )
     with served(folder) as running:
-        running.call("m", lambda model: model.journal.prune(model._writer.learner, float("inf")))
+        running.call("m", lambda model: model.journal.prune(model._writer.state, float("inf")))
         learn(running, 8, 9)
     assert check_state(folder, told.append) == []
     assert told[-1] == (
@@ -153,7 +153,7 @@ def test_a_snapshot_that_is_not_what_the_events_lead_to(tmp_path: Path) -> None:
     folder = taught(tmp_path / "state")
     with EventStore(folder / EVENTS) as store:
         learner, _ = Journal(store, "m").recover()
-        other = Learner.from_content(learner.content())
+        other = ModelState.from_content(learner.content())
         other.champion.model.partial_fit([[1.0, 1.0]], [9.0])
         Journal(store, "m").save(other)
     assert check_state(folder) == ["The model 'm' differs from what its events give: its snapshot is wrong."]
@@ -197,7 +197,7 @@ def test_old_events_are_pruned_with_their_labels_kept_apart(tmp_path: Path) -> N
         label = model.journal.find("label", "order")
         assert label is not None
         moment = label.time
-        assert running.call("m", lambda model: model.journal.prune(model._writer.learner, moment)) == number
+        assert running.call("m", lambda model: model.journal.prune(model._writer.state, moment)) == number
         before = running.ask(model.file())
         copy = crashed_copy(folder, tmp_path / "copy")
         learn(running, 20, 22)
@@ -224,7 +224,7 @@ def test_a_prediction_that_its_label_came_before_does_not_wait_for_it_once_the_l
         prediction = model.journal.find("prediction", "order")
         assert prediction is not None
         moment = prediction.time
-        running.call("m", lambda model: model.journal.prune(model._writer.learner, moment))
+        running.call("m", lambda model: model.journal.prune(model._writer.state, moment))
         assert model.journal.find("label", "order") is None
         assert model.journal.pending == {}
     with served(folder) as running:

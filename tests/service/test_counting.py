@@ -175,4 +175,4 @@ def test_rows_are_counted_before_a_copy_for_predictions_is_made(
         monkeypatch.setattr(model._writer._copying, "allows", lambda: False)
         monkeypatch.setattr(model._writer._copying, "pause", lambda: 60.0)
         learn(running, model, ROWS[:2])
-        assert (model.counters["learned"], model.counters["rows"]) == (2.0, 30.0)
+        assert (model.counters["learned"], model.counters["rows"]) == (2.0, 32.0)

@@ -156,7 +156,7 @@ class Interleaving(RuleBasedStateMachine):
         """Delete the oldest events, between two groups."""
         if self.model is not None:
             moment = self.time_at(self.model.journal, share)
-            self.model.journal.prune(self.model._writer.learner, moment)
+            self.model.journal.prune(self.model._writer.state, moment)
 
     @rule(share=st.floats(0.0, 1.0))
     def expire(self, share: float) -> None:
@@ -180,7 +180,7 @@ class Interleaving(RuleBasedStateMachine):
         self.running.stop()
         self.start_again()
         if model is not None and self.model is not None:
-            assert self.model._writer.learner.content() == model._writer.learner.content()
+            assert self.model._writer.state.content() == model._writer.state.content()
 
     @rule()
     def crash(self) -> None:
@@ -229,7 +229,7 @@ class Interleaving(RuleBasedStateMachine):
             except EventStoreError as error:
                 if "were pruned" not in str(error.strerror):
                     raise
-        assert self.replica._learner.content() == self.model._writer.learner.content()
+        assert self.replica._state.content() == self.model._writer.state.content()
 
     def leave(self) -> None:
         """End the replica."""
@@ -250,7 +250,7 @@ class Interleaving(RuleBasedStateMachine):
         with EventStore(self.running.folder / EVENTS, durability="relaxed") as store:
             journal = Journal(store, "m")
             learner, _ = journal.recover()
-            assert learner.content() == found.learner.content()
+            assert learner.content() == found.state.content()
             assert (journal.pending, journal.waiting) == (self.model.journal.pending, self.model.journal.waiting)
 
     def teardown(self) -> None:
@@ -279,7 +279,7 @@ def together(sends: st.SearchStrategy[Send]) -> st.SearchStrategy[list[Send]]:
 def of_any(kind: str, id: str, back: int) -> Send:
     """A request to any model; versions are counted from the one at which the request is sent."""
     return {
-        "rollback": lambda model: model.rollback(RollbackRequest(max(model._writer.learner.version - back, 1))),
+        "rollback": lambda model: model.rollback(RollbackRequest(max(model._writer.state.version - back, 1))),
         "snapshot": lambda model: model.snapshot(),
         "forget": lambda model: model.forget(id),
     }[kind]

@@ -49,7 +49,7 @@ def test_a_bandit_without_arms_says_so(tmp_path: Path) -> None:
         model, _ = await state.create("offer", Declared(bandit={"arms": [], "n_features": 1}))
         with pytest.raises(ProblemError) as refused:
             await model.arms(ArmsRequest([1.0]))
-        return model.status()["schema"], model.weights()["facts"], refused.value
+        return model.status()["schema"], (await model.weights())["facts"], refused.value
 
     schema, facts, refused = run(tmp_path / "state", look)
     assert "no arms yet" in schema["note"]

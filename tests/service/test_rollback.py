@@ -93,7 +93,7 @@ def test_events_pruned_right_behind_a_rollback_leave_a_model_that_loads(tmp_path
         model = taught(running)
 
         def prune() -> int:
-            return int(model.journal.prune(model._writer.learner, float("inf")))
+            return int(model.journal.prune(model._writer.state, float("inf")))
 
         found = at_the_same_moment(running, model.rollback(RollbackRequest(4)), model.carry_out(WriterCall(prune)))
         assert found == [{"version": 7, "to": 4}, 7]
@@ -108,7 +108,7 @@ def test_a_version_between_a_kept_snapshot_and_what_was_pruned_is_gone(tmp_path:
         kept, begun = running.ask(model.snapshot())["version"], running.ask(model.file())
         for i in range(5, 9):
             running.ask(model.learn(LearnRequest([1.0, float(i)], 0.5 * i, id=f"row {i}")))
-        running.call("m", lambda model: model.journal.prune(model._writer.learner, float("inf")))
+        running.call("m", lambda model: model.journal.prune(model._writer.state, float("inf")))
         assert running.ask(outcome(model.rollback(RollbackRequest(kept + 2)))) == 410
         assert model.status()["why_not_writable"] is None
         running.ask(model.rollback(RollbackRequest(kept)))

@@ -110,7 +110,7 @@ def test_one_absurd_reward_is_counted_and_changes_nothing(tmp_path: Path, more: 
             running.ask(model.reward(RewardRequest(choice.id, float(rng.normal(scale=0.3)))))
 
         def expected() -> Any:
-            bandit = model._learner.champion
+            bandit = model._state.champion
             assert isinstance(bandit, BanditModel)
             return bandit.model.predict([0.0])
 
@@ -160,8 +160,8 @@ def test_what_was_set_aside_is_kept_by_snapshots_and_taken_back_by_a_rollback(ru
     price = running.model("price")
     version = price.status()["version"]
     running.ask(price.learn(LearnRequest({"km": 0.0}, ABSURD)))
-    content = price._learner.content()
-    assert type(price._learner).from_content(content).content() == content
+    content = price._state.content()
+    assert type(price._state).from_content(content).content() == content
     running.ask(price.rollback(RollbackRequest(version)))
     assert (price.status()["n_set_aside"], price.status()["alarms"]) == (0, 0)
     assert price.counters["set_aside"] == 1.0  # a counter never goes down

@@ -41,8 +41,8 @@ def answered(folder: Path, model: str, operations: list[Operation]) -> tuple[lis
     writer.run()
     with EventStore(path) as store:
         events = Journal(store, "a")
-        replayed = events.at(writer.learner.version)
-        return [one.result for one in tickets], writer.learner.content(), replayed.content()
+        replayed = events.at(writer.state.version)
+        return [one.result for one in tickets], writer.state.content(), replayed.content()
 
 
 def learn(x: Any, y: float, key: str | None = None) -> Learn:

@@ -1,6 +1,8 @@
 """Many requests at once: they share transactions, queues and deadlines are kept, and nobody waits for a slow model."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,11 +15,19 @@ from onepass.files.checkpoint import from_bytes, to_bytes
 from onepass.service.checking import replayed
 from onepass.service.errors import ProblemError
 from onepass.service.host import HostedModel
-from onepass.service.learner import Learner
+from onepass.service.model_state import ModelState
 from onepass.service.operations import Decide, Learn, Rollback, WriterCall
 from onepass.service.settings import ServiceSettings
 from onepass.service.state import ServiceState, open_store
-from onepass.service.wire import DecideRequest, LabelRequest, LearnRequest, PredictRequest, RollbackRequest
+from onepass.service.wire import (
+    DecideRequest,
+    ExplainRequest,
+    LabelRequest,
+    LearnRequest,
+    PredictRequest,
+    RollbackRequest,
+    Rows,
+)
 from tests.service.running import Running, four_models, outcome, regressor, served
 
 X: list[float | None] = [1.0, -0.5]
@@ -40,15 +50,15 @@ class Gate:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.open, self.reached = threading.Event(), threading.Event()
-        apply = Learner.apply
+        apply = ModelState.apply
 
-        def waiting(learner: Learner, *arguments: Any) -> Any:
+        def waiting(learner: ModelState, *arguments: Any) -> Any:
             if any(event.kind == "learn" for event, _ in arguments[0]):
                 self.reached.set()
                 assert self.open.wait(20)
             return apply(learner, *arguments)
 
-        monkeypatch.setattr(Learner, "apply", waiting)
+        monkeypatch.setattr(ModelState, "apply", waiting)
 
 
 def gathered(running: Running, questions: list[Any]) -> list[Any]:
@@ -182,33 +192,124 @@ def test_predictions_and_other_models_do_not_wait_for_a_model_that_learns(
         assert before.mean != after.mean
 
 
-def test_whoever_has_an_answer_is_predicted_with_what_he_taught(tmp_path: Path) -> None:
-    with served(tmp_path / "state") as running:
-        model = with_model(running)
-        for i in range(20):
-            version = running.ask(model.learn(row(i))).version
-            assert running.ask(model.predict(PredictRequest(X))).version == version
-
-
-def test_a_model_that_takes_long_to_copy_is_published_now_and_then(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def slow_to_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a copy take so long that not every group can be followed by one."""
     publish = HostedModel._publish
 
-    def slowly(model: HostedModel, learner: Learner) -> None:
+    def slowly(model: HostedModel, learner: ModelState) -> None:
         end = time.thread_time() + 0.02
         while time.thread_time() < end:
             pass
         publish(model, learner)
 
     monkeypatch.setattr(HostedModel, "_publish", slowly)
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_predictions_include_all_that_was_acknowledged_before(
+    is_large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_large:
+        slow_to_copy(monkeypatch)
+    plain, behind = from_bytes(regressor()), 0
+    with served(tmp_path / "state") as running:
+        model = with_model(running)
+        for i in range(20):
+            version = running.ask(model.learn(row(i))).version
+            plain.partial_fit([row(i).x], [row(i).y])
+            behind += model.published.version < version
+            found = running.ask(model.predict(PredictRequest(X)))
+            assert (found.version, found.mean) == (version, plain.predict([X])[0])
+            assert (model.status()["version"], model.status()["n_seen"]) == (version, 4 + i)
+            if i % 5 == 4:
+                rows = running.ask(model.predict_rows(Rows(records=[{"x": X}])))
+                assert (rows["version"], rows["mean"][0]) == (version, found.mean)
+                assert running.ask(model.explain(ExplainRequest(X))).version == version
+                assert running.ask(model.weights())["version"] == version
+    assert (behind > 0) == is_large
+
+
+def test_predictions_need_neither_room_in_the_queue_nor_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow_to_copy(monkeypatch)
+    with served(tmp_path / "state", queue=1) as running:
+        model = with_model(running)
+        for i in range(5):
+            running.ask(model.learn(row(i)))
+        assert not model.is_published
+        begin = threading.Event()
+
+        async def under_load() -> list[Any]:
+            busy = asyncio.create_task(model.carry_out(WriterCall(lambda: begin.wait(20))))
+            await asyncio.sleep(0.05)
+            queued = asyncio.create_task(outcome(model.learn(row(7))))
+            await asyncio.sleep(0)
+            asked = [asyncio.create_task(outcome(model.predict(PredictRequest(X)))) for _ in range(3)]
+            refused = await outcome(model.learn(row(8)))
+            begin.set()
+            await asyncio.gather(busy, queued)
+            return [refused, *await asyncio.gather(*asked)]
+
+        refused, *answers = running.ask(under_load())
+        assert refused == 429
+        assert {answer.version for answer in answers} == {6}
+
+
+def test_a_model_that_takes_long_to_copy_is_published_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow_to_copy(monkeypatch)
     with served(tmp_path / "state") as running:
         model = with_model(running)
         for i in range(20):
             running.ask(model.learn(row(i)))
-        behind = model.published.version
-        assert behind < 21
+        assert model.published.version < 21
         wait_until(running, lambda: model.published.version == 21)
+
+
+@pytest.mark.parametrize("place", ["main", "thread"])
+def test_a_program_that_ends_without_stopping_its_service_ends_in_order(place: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _PROGRAM, str(tmp_path / "state"), place]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "learned\nwaits: True\nwriters left: 0\n")
+
+
+_PROGRAM = """
+import atexit, sys, threading
+from pathlib import Path
+
+def report():
+    loop = sys._current_frames().get(thread.ident)
+    print("waits:", loop is None or loop.f_code.co_name == "wait")
+    print("writers left:", sum(one.name.startswith("writer") for one in threading.enumerate()))
+
+atexit.register(report)
+from onepass.service.wire import LearnRequest, PredictRequest
+from tests.service.running import Running, regressor
+
+async def work(running):
+    await running.state.create("m", regressor())
+    while True:
+        await running.model("m").learn(LearnRequest([0.1, 1.0], 1.0))
+        await running.model("m").predict(PredictRequest([0.1, 1.0]))
+        learned.set()
+
+def serve():
+    running = Running(Path(sys.argv[1]))
+    running.ask(work(running))
+
+learned = threading.Event()
+thread = threading.Thread(target=serve, daemon=sys.argv[2] == "thread")
+if sys.argv[2] == "thread":
+    thread.start()
+    learned.wait()
+else:
+    running = Running(Path(sys.argv[1]))
+    running.ask(running.state.create("m", regressor()))
+    running.ask(running.model("m").learn(LearnRequest([0.1, 1.0], 1.0)))
+print("learned")
+"""
 
 
 def wait_until(running: Running, condition: Callable[[], bool]) -> None:
@@ -347,7 +448,7 @@ def test_an_event_that_cannot_be_learned_now_is_learned_when_the_store_is_read_a
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is durable, so whoever asked has his answer, and the model must not go on without it."""
-    apply, fails = Learner.apply, [True]
+    apply, fails = ModelState.apply, [True]
 
     def fails_once(learner: Any, *arguments: Any) -> Any:
         if fails and arguments[0][0][0].kind == "label":
@@ -358,7 +459,7 @@ def test_an_event_that_cannot_be_learned_now_is_learned_when_the_store_is_read_a
     with served(tmp_path / "state") as running:
         model = with_model(running)
         running.ask(model.predict(PredictRequest(X, id="a")))
-        monkeypatch.setattr(Learner, "apply", fails_once)
+        monkeypatch.setattr(ModelState, "apply", fails_once)
         assert running.ask(model.label(LabelRequest("a", 2.0))).status == "learned"
         assert not fails
         assert running.ask(model.learn(row(1))).n_seen == 5

@@ -22,7 +22,7 @@ from urllib.parse import quote, urlencode
 from uuid import uuid4
 
 from onepass._extras import require
-from onepass.client.rows import arrow_stream, is_pairs, json_lines, plain, table_of
+from onepass.client.payloads import arrow_stream, is_pairs, json_lines, plain, table_of
 
 require("client", "onepass.client")
 

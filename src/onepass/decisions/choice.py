@@ -67,7 +67,7 @@ class Pending:
     time: float  # in seconds since 1970
     context: FloatArray  # (d,), as it was given
     arms: tuple[Arm, ...]  # chosen, the best first
-    propensity: float | None  # of the first arm; None if nobody asked for it
+    propensity: float | None  # of the first arm; None if it was not asked for
     rewards: dict[Any, float] = field(default_factory=dict)  # by the names of arms, so far
 
     @classmethod

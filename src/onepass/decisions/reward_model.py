@@ -76,7 +76,7 @@ class _Perceptrons:
         self._bandit: ContextualBandit | None = None
         self._centre, self._scale = np.zeros(0), np.ones(0)
         self._mean = 0.0  # of the rewards so far
-        self._bounds = (0.0, 0.0)  # of these rewards: an extreme context is no reason to expect more
+        self._bounds = (0.0, 0.0)  # of these rewards: an extreme context is not a reason to expect more
 
     def predict(self, rows: slice) -> FloatArray:
         if self._bandit is None:

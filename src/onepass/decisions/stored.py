@@ -73,7 +73,7 @@ def open_bandit(store: EventLog, name: str, make: Callable[[], ContextualBandit]
         raise TypeError(f"store must be an EventStore, such as EventStore('decisions.sqlite'), got {store!r}")
     snapshot = store.latest_snapshot(name)
     if snapshot is None:
-        with store.transaction():  # nobody else may make it meanwhile
+        with store.transaction():  # no other process may make it meanwhile
             snapshot = store.latest_snapshot(name)
             if snapshot is None:
                 _check_unused(store, name)

@@ -521,14 +521,14 @@ def _predict_score_learn(
     """Predict every row just before it is learned, or passed over because its target was not observed."""
     seen = ~np.isnan(column)
     if seen.all():
-        return mixture._predict_then_learn(rows, column, **options)
+        return mixture.predict_score_learn(rows, column, **options)
     edges = [0, *(np.flatnonzero(np.diff(seen)) + 1).tolist(), len(seen)]
     predictions, scores = [], []
     for start, stop in pairwise(edges):
         part = slice(start, stop)
         if seen[start]:
             own_options = {name: values[part] for name, values in options.items()}
-            prediction, own = mixture._predict_then_learn(rows[part], column[part], **own_options)
+            prediction, own = mixture.predict_score_learn(rows[part], column[part], **own_options)
             scores.append(own[:3])
         else:
             own_options = {name: values[part] for name, values in options.items() if name != "sample_weight"}

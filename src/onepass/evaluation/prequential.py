@@ -28,7 +28,7 @@ from onepass.evaluation.worst_row import WorstRow
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.rows import Rows
-from onepass.tables.targets import CountTarget, LogTarget, NumberTarget
+from onepass.tables.targets import ClassTarget, CountTarget, LogTarget, NumberTarget, Target
 
 __all__ = ["BELIEVED", "OURS", "Scores", "Trial", "own_predictions", "task_of"]
 
@@ -74,12 +74,13 @@ class Trial:
         self.model = model
         self.split = split
         self.rows: int = 0
-        self.task: Task = task_of(model)
+        self.task: Task = task_of(model.target)
         self.ours: Scores = Scores.of(self.task, with_std=True)
         self.believed: Scores = Scores.of(self.task, with_std=True)
         """Scores of the rows whose target is believed; others, which may be of any size, say little."""
         self.worst: WorstRow = WorstRow(LogLoss if self.task == "classes" else RootMeanSquaredError)
         self.n_outliers: int = 0
+        self._doubts = bool(model.estimator.outliers)
         self._set_aside_before = model.n_set_aside
         self.baselines: list[tuple[TunedBaseline, Scores]] = []
         if compare:
@@ -117,10 +118,10 @@ class Trial:
         if predicted is None:
             return
         self.rows += len(rows.y)
-        ours = own_predictions(self.model, rows.y, predicted)
+        ours = own_predictions(self.model.target, rows.y, predicted, doubts=self._doubts)
         self.ours.update(ours)
         self.worst.update(ours, file, rows.line_numbers)
-        if self.model.estimator.outliers:
+        if self._doubts:
             self._add_believed(rows.y, predicted)
         for baseline, scores in self.baselines:
             try:
@@ -136,7 +137,7 @@ class Trial:
         self.n_outliers += int((~believed).sum())
         if believed.any():
             part = PredictedRows(*(column[believed] for column in predicted))
-            self.believed.update(own_predictions(self.model, y[believed], part))
+            self.believed.update(own_predictions(self.model.target, y[believed], part, doubts=True))
 
     def check(self) -> None:
         """Raise an error if no row was scored."""
@@ -204,20 +205,22 @@ class Trial:
 
 
 def own_predictions(
-    model: TabularModel, y: FloatArray, predicted: PredictedRows
+    target: Target, y: FloatArray, predicted: PredictedRows, *, doubts: bool
 ) -> NumberPredictions | ClassPredictions:
-    """What a model predicted just before it learned targets ``y``, and these, in the target's own units."""
-    task = task_of(model)
+    """What a model predicted just before it learned targets ``y``, and these, in the target's own units.
+
+    ``doubts``: whether the model expects outliers.
+    """
+    task = task_of(target)
     if task == "classes":
         best = predicted.mean.argmax(axis=1)
         std = np.sqrt(predicted.var[np.arange(len(best)), best])
-        observed = predicted.log_density if model.estimator.outliers else None  # else that of the mean
+        observed = predicted.log_density if doubts else None  # else that of the mean
         return ClassPredictions(y, predicted.mean, std, observed)
     std = np.sqrt(predicted.var + predicted.noise_var)
     if task == "counts":
         moments = {"mean": predicted.mean, "var": predicted.var, "noise_var": predicted.noise_var}
         return CountPredictions(y=y, std=std, log_densities=predicted.log_density, **moments)
-    target = model.target
     assert isinstance(target, NumberTarget)
     own_mean, own_std = target.moments(predicted.mean, std, predicted.noise_var)
     density = target.log_density(y, predicted.log_density)
@@ -227,8 +230,8 @@ def own_predictions(
     return NumberPredictions(target.decode(y), own_mean, own_std, density)
 
 
-def task_of(model: TabularModel) -> Task:
-    """What kind of target a model predicts."""
-    if model.labels:
+def task_of(target: Target) -> Task:
+    """What kind of target it is."""
+    if isinstance(target, ClassTarget):
         return "classes"
-    return "counts" if isinstance(model.target, CountTarget) else "numbers"
+    return "counts" if isinstance(target, CountTarget) else "numbers"

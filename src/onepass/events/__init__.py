@@ -18,7 +18,7 @@ event and every snapshot has a checksum, verified whenever it is read.
 
 from onepass.events.errors import ConflictError, EventStoreError
 from onepass.events.log import EventLog
-from onepass.events.opening import is_address, open_event_log
+from onepass.events.opening import is_address, open_event_log, store_at
 from onepass.events.records import Event, Remains, Snapshot
 from onepass.events.sqlite import EventStore
 
@@ -32,4 +32,5 @@ __all__ = [
     "Snapshot",
     "is_address",
     "open_event_log",
+    "store_at",
 ]

@@ -56,5 +56,5 @@ def _in_snapshots(database: Database, stream: str) -> list[str]:
         if snapshot is None:
             found.append(f"stream {stream!r}: the snapshot after event {after} is not what was written")
         if after > last:
-            found.append(f"stream {stream!r}: a snapshot stands at event {after}, but the last event is {last}")
+            found.append(f"stream {stream!r}: a snapshot was taken at event {after}, but the last event is {last}")
     return found

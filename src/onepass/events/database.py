@@ -103,7 +103,7 @@ class Database(ABC):
 
     @abstractmethod
     def take_turn(self, stream: str) -> None:
-        """Within a transaction: wait until nobody else is about to change a stream, and keep others waiting."""
+        """Within a transaction: wait until no other process is about to change a stream, and keep others waiting."""
 
     @abstractmethod
     def erased(self) -> None:
@@ -115,7 +115,7 @@ class Database(ABC):
 
     @abstractmethod
     def only_writer(self, name: str) -> AbstractContextManager[None]:
-        """Hold a lock that nobody else can have at the same time; raises LockedError if somebody has."""
+        """Hold a lock that only one can have at a time; raises LockedError if it is taken."""
 
     @abstractmethod
     def heard(self, stream: str) -> int:

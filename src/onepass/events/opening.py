@@ -3,12 +3,24 @@
 import os
 import time as clocks
 from collections.abc import Callable
-from typing import TypeGuard
+from importlib.metadata import EntryPoint
+from typing import Any, TypeGuard
 
+from onepass._plugins import plugins
 from onepass.events.log import EventLog
 from onepass.events.sqlite import EventStore
 
-__all__ = ["is_address", "open_event_log"]
+__all__ = ["is_address", "open_event_log", "store_at"]
+
+_STORES = {
+    "postgres": "onepass.events.postgres:PostgresEventStore",
+    "postgresql": "onepass.events.postgres:PostgresEventStore",
+}
+"""The event log at an address, by its scheme; imported once it is asked for, since not everybody has what it needs."""
+
+
+def _stores() -> dict[str, EntryPoint]:
+    return {name: EntryPoint(name, where, "onepass.stores") for name, where in _STORES.items()} | plugins("stores")
 
 
 def is_address(target: object) -> TypeGuard[str]:
@@ -20,7 +32,13 @@ def is_address(target: object) -> TypeGuard[str]:
     >>> is_address("postgresql://host/name"), is_address("events.sqlite")
     (True, False)
     """
-    return isinstance(target, str) and target.startswith(("postgresql://", "postgres://"))
+    return isinstance(target, str) and "://" in target and target.partition("://")[0] in _stores()
+
+
+def store_at(address: str) -> Callable[..., EventLog]:
+    """The class of the event log at an address, which takes all that `open_event_log` does, and ``read_only``."""
+    found: Callable[..., EventLog] = _stores()[address.partition("://")[0]].load()
+    return found
 
 
 def open_event_log(
@@ -50,8 +68,5 @@ def open_event_log(
     ...     log.append("price", "label", "order 17", {"y": 0.1}).number
     1
     """
-    if is_address(target):
-        from onepass.events.postgres import PostgresEventStore  # a package that not everybody has
-
-        return PostgresEventStore(target, durability=durability, timeout=timeout, clock=clock)
-    return EventStore(target, durability=durability, timeout=timeout, clock=clock)
+    given: dict[str, Any] = {"durability": durability, "timeout": timeout, "clock": clock}
+    return store_at(target)(target, **given) if is_address(target) else EventStore(target, **given)

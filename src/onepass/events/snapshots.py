@@ -23,7 +23,7 @@ def save(database: Database, snapshot: Snapshot) -> None:
         latest, present = next(snapshots(database, stream), (0, None))
         first = max(pruned, latest)
         if not first <= after <= last:
-            allowed = f"from {first}, where the latest snapshot stands, to {last}, the last event"
+            allowed = f"from {first}, where the latest snapshot was taken, to {last}, the last event"
             raise ValueError(f"after must be the number of an event of stream {stream!r} {allowed}, got {after}")
         if present is not None and present.after == after and present.pinned:
             snapshot = snapshot._replace(pinned=True)
@@ -33,11 +33,13 @@ def save(database: Database, snapshot: Snapshot) -> None:
 
 
 def sound_snapshot(database: Database, stream: str, number: int = LAST_POSSIBLE) -> Snapshot | None:
-    """The last sound snapshot of a stream that stands at an event or before it; warns of damaged ones after it."""
+    """The last sound snapshot of a stream that was taken at an event or before it; warns of damaged ones after it."""
     last = database.last(stream)
     for after, snapshot in snapshots(database, stream, number):
         if after > last:
-            raise damaged(database.address, f"stream {stream!r} ends with event {last}, its snapshot stands at {after}")
+            raise damaged(
+                database.address, f"stream {stream!r} ends with event {last}, its snapshot was taken at {after}"
+            )
         if snapshot is not None:
             return snapshot
         which = f"the snapshot of stream {stream!r} after event {after}"
@@ -61,7 +63,7 @@ def delete(database: Database, stream: str, after: int) -> bool:
         if pruned and max(others, default=0) < pruned:
             raise ValueError(
                 f"after must not be {after}: events 1 to {pruned} of stream {stream!r} were pruned, and no other "
-                "snapshot stands after them; save another first"
+                "snapshot was taken after them; save another first"
             )
         database.rows(statements.DELETE_SNAPSHOT, {"stream": stream, "after": after})
         database.erased()

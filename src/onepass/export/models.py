@@ -262,7 +262,7 @@ def _learner_learning(learner: Learner, z: Expression, centre: float, scale: flo
 
 def _learning_of(model: BayesianPerceptron, z: Expression, centre: float = 0.0, scale: float = 1.0) -> Learning | str:
     """What learning on a device needs of a perceptron, or why there is none."""
-    belief = model._state.belief
+    belief = model.belief
     if not isinstance(belief, FullGaussian):
         return "its covariance is diagonal, and the step is written for a full one"
     if model.forgetting < 1.0 or model.drift or model.outliers or model.process_noise.any():

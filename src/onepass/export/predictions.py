@@ -38,6 +38,7 @@ from onepass.likelihoods import Likelihood, encode_likelihood
 from onepass.likelihoods.calibration import excess_factor
 from onepass.likelihoods.counts import WIDEST
 from onepass.models.network import BayesianNetwork
+from onepass.models.network.network import ForwardPass
 from onepass.models.perceptron import BayesianPerceptron
 
 __all__ = ["Parts", "network_parts", "perceptron_parts", "perceptron_row"]
@@ -82,7 +83,7 @@ def perceptron_parts(model: BayesianPerceptron, z: Expression, z_var: Expression
     """The forward pass of a perceptron for its next row, for inputs with these variances."""
     _check_likelihood(model.observation)
     model = model.ahead()
-    belief, likelihood = model._state.belief, model.observation
+    belief, likelihood = model.belief, model.observation
     row = perceptron_row(model, z)
     mean = np.asarray(belief.mean, dtype=np.float64)
     pre_mean = matmul_parameter(row, mean[:, None], "mean").called("pre_mean")
@@ -119,19 +120,19 @@ def network_parts(model: BayesianNetwork, z: Expression, noise_scale: FloatArray
         raise NotExportableError(
             f"a {type(model).__name__} can't be exported: learn the rows with a BayesianNetwork, which can be"
         )
-    if model._layout.shares_weights:
+    forward = model.forward_pass(noise_scale)
+    if forward.layout.shares_weights:
         raise NotExportableError(
             "convolutions can't be exported, only dense layers can: learn the images with dense hidden layers"
         )
-    if not isinstance(model._state.belief, _EXPORTABLE):
+    if not isinstance(forward.belief, _EXPORTABLE):
         raise NotExportableError(
             f"a model with covariance={model.covariance!r} can't be exported: learn with another one"
         )
     _check_likelihood(model.observation)
-    model = model.ahead()
-    means, covs, curvature = _outputs(model, z)
+    means, covs, curvature = _outputs(forward, z)
     curved = {pair: cov + curvature[pair] for pair, cov in covs.items() if pair in curvature}
-    n, likelihood, noise = model.n_outputs, model.observation, model._noise_in(noise_scale)
+    n, likelihood, noise = model.n_outputs, model.observation, forward.noise
     own = part(means, 0, n)
     variances = concat([maximum(covs[k, k], 0.0) for k in range(n)])
     if likelihood.is_class:
@@ -152,7 +153,7 @@ def network_parts(model: BayesianNetwork, z: Expression, noise_scale: FloatArray
     excess = factor * maximum(variances - constant(noise.usual_var), 0.0)
     if likelihood.has_noise_outputs:
         log_vars = concat([covs[n + k, n + k] for k in range(n)])
-        known, unknown = _input_noise(model._outputs, part(means, n, 2 * n), log_vars)
+        known, unknown = _input_noise(forward.outputs, part(means, n, 2 * n), log_vars)
         return Parts(own, scale * (variances + unknown) + excess, own, variances, scale * known)
     return Parts(own, scale * variances + excess, own, variances, scale * constant(noise.noise, "noise"))
 
@@ -169,12 +170,12 @@ def _input_noise(outputs: Any, mean: Expression, var: Expression) -> tuple[Expre
     return known, expected - known
 
 
-def _outputs(model: BayesianNetwork, z: Expression) -> tuple[Expression, Covariances, Covariances]:
+def _outputs(forward: ForwardPass, z: Expression) -> tuple[Expression, Covariances, Covariances]:
     """Means of all outputs, their covariances and what hidden units add to them by not being linear, if there are any.
 
     These are `onepass.models.network.propagation`, term by term.
     """
-    belief, layout = model._state.belief, model._layout
+    belief, layout = forward.belief, forward.layout
     weights = [np.asarray(own, dtype=np.float64) for own in layout.layers(belief.mean)]
     weight_vars = [np.asarray(own, dtype=np.float64) for own in layout.layers(belief.marginal_variances())]
     inputs, derivatives, residuals = [], [], []
@@ -187,7 +188,7 @@ def _outputs(model: BayesianNetwork, z: Expression) -> tuple[Expression, Covaria
         if layer:
             pre_var = pre_var + matmul(z_var, (weight**2 + weight_vars[layer])[:, 1:].T, f"squares_{layer}")
         pre_mean = matmul(inputs[-1], weight.T, f"weights_{layer}")
-        mean, z_var, slope = activation_moments(model._units, pre_mean, maximum(pre_var, 0.0))
+        mean, z_var, slope = activation_moments(forward.units, pre_mean, maximum(pre_var, 0.0))
         residuals.append(maximum(z_var - slope * slope * maximum(pre_var, 0.0), 0.0))
         derivatives.append(slope if slope.width > 1 or weight.shape[0] == 1 else slope * np.ones(weight.shape[0]))
         z = _with_one(mean)
@@ -337,7 +338,7 @@ def _dot(left: Expression, right: Expression) -> Expression:
 
 def _by_columns(belief: Any, flat: list[Expression], pairs: Any) -> Covariances:
     """A diagonal less the squares of some columns, with what rounding hides of it."""
-    seen = [_projected(belief.variance, belief._columns, own) for own in flat]
+    seen = [_projected(belief.variance, belief.cov_root[:, : belief.n_columns], own) for own in flat]
     found: Covariances = {}
     for k, m in pairs:
         found[k, m] = row_sum(seen[k] * seen[m])

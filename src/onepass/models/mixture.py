@@ -352,10 +352,10 @@ class Mixture(OnlineModel):
             return self.workers
         return available_cores() if n_rows * self.belief_size >= _WORTH_THREADS else 1
 
-    def _predict_then_learn(self, X: Any, y: ArrayLike, **options: Any) -> tuple[Prediction, RowScores]:
+    def predict_score_learn(self, X: Any, y: ArrayLike, **options: Any) -> tuple[Prediction, RowScores]:
         """Predict every row just before learning it, and say how well the mixture did."""
         if len(self.members) == 1:
-            found: tuple[Prediction, RowScores] = self.members[0]._predict_then_learn(X, y, **options)
+            found: tuple[Prediction, RowScores] = self.members[0].predict_score_learn(X, y, **options)
             return found
         (rows,) = self.learning(X, y, records=True, **options)
         parts = rows.parts(alone=True)

@@ -119,11 +119,11 @@ class OnlineModel(ABC):
         Returns the `Prediction` or, with ``return_outlier_probability``, a pair: the prediction, and for each row the
         probability that its target can't be trusted, ``(n,)``. The other arguments are those of `learn`.
         """
-        prediction, scores = self._predict_then_learn(X, y, sample_weight=sample_weight, **options)
+        prediction, scores = self.predict_score_learn(X, y, sample_weight=sample_weight, **options)
         return (prediction, scores.outliers) if return_outlier_probability else prediction
 
     @abstractmethod
-    def _predict_then_learn(self, X: Any, y: ArrayLike, **options: Any) -> tuple[Prediction, RowScores]:
+    def predict_score_learn(self, X: Any, y: ArrayLike, **options: Any) -> tuple[Prediction, RowScores]:
         """Predict every row just before learning it, and say how well."""
 
     def interval(self, X: Any, level: float = 0.95, *, rows_ahead: RowsAhead = 1, **options: Any) -> tuple[Any, Any]:
@@ -205,6 +205,12 @@ class Component(OnlineModel):
     forgetting: float
     covariance: Any
     _state: Any
+
+    @property
+    def belief(self) -> Any:
+        """The Gaussian belief about the weights, in the form in which it is stored; not to be changed."""
+        return self._state.belief
+
     _likelihood: Likelihood
     _one_row: Any = None  # the compiled path for one row, where there is one
 

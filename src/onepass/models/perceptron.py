@@ -641,7 +641,7 @@ class BayesianPerceptron(Component):
         self._learn(rows, row_vars, targets, record, np.empty((0, SITE_SIZE)), weights)
         yield _LearnedRows(self, record, single)
 
-    def _predict_then_learn(self, X: Inputs, y: ArrayLike, **options: Any) -> tuple[Prediction, RowScores]:
+    def predict_score_learn(self, X: Inputs, y: ArrayLike, **options: Any) -> tuple[Prediction, RowScores]:
         """Predict every row just before learning it, and say how well."""
         (rows,) = self.learning(X, y, records=True, **options)
         return rows.prediction, rows.scores(alone=True)

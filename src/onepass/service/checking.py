@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from errno import ENOENT
 from pathlib import Path
 
-from onepass.events import Event, EventLog, EventStore, EventStoreError, is_address
+from onepass.events import Event, EventLog, EventStore, EventStoreError, is_address, store_at
 from onepass.files.lock import LockedError, check_unlocked
 from onepass.service.errors import ProblemError, reason_in_words
 from onepass.service.journal import Journal, replay
-from onepass.service.learner import Learner
+from onepass.service.model_state import ModelState
 from onepass.service.note import ServiceNote
 from onepass.service.repair import BadEvent, check_is_of_content, find_bad_event, sound_snapshots
 from onepass.service.settings import SERVICE
@@ -64,9 +64,7 @@ def check_state(place: Path | str, tell: Callable[[str], None] = lambda words: N
 def _opened(place: Path | str) -> Iterator[EventLog]:
     """The event store at a place, which nothing is written to: a copy of a file, or a database without a learner."""
     if is_address(place):
-        from onepass.events.postgres import PostgresEventStore  # a package that not everybody has
-
-        with PostgresEventStore(place, durability="relaxed", read_only=True) as shared, shared.only_writer(SERVICE):
+        with store_at(place)(place, durability="relaxed", read_only=True) as shared, shared.only_writer(SERVICE):
             yield shared
         return
     file = Path(place) / EVENTS if Path(place).is_dir() else Path(place)
@@ -79,7 +77,7 @@ def _opened(place: Path | str) -> Iterator[EventLog]:
 
 
 def _copied(file: Path, folder: Path) -> Path:
-    """A copy of an event store that nobody has changed meanwhile."""
+    """A copy of an event store that was not changed meanwhile."""
     files = [file, *(file.with_name(file.name + ending) for ending in _SUFFIXES)]
 
     def seen() -> list[tuple[int, int]]:
@@ -131,7 +129,7 @@ def _in_model(journal: Journal, repair: str, tell: Callable[[str], None]) -> lis
     return []
 
 
-def _made_again(journal: Journal) -> tuple[Learner, str]:
+def _made_again(journal: Journal) -> tuple[ModelState, str]:
     """The model from as many of its events as there are, and from where on in words."""
     try:
         return replayed(journal), "its beginning"
@@ -139,12 +137,12 @@ def _made_again(journal: Journal) -> tuple[Learner, str]:
         missing = problem
     for snapshot in reversed([one for one in sound_snapshots(journal) if one.content]):
         try:
-            learner = Learner.from_content(snapshot.content)
-            replay(learner, journal.store.events(journal.stream, snapshot.after), journal)
+            state = ModelState.from_content(snapshot.content)
+            replay(state, journal.store.events(journal.stream, snapshot.after), journal)
         except ProblemError as problem:
             missing = problem
         else:
-            return learner, f"the snapshot after event {snapshot.after} on, because {_why(journal)}"
+            return state, f"the snapshot after event {snapshot.after} on, because {_why(journal)}"
     raise missing
 
 
@@ -164,7 +162,7 @@ def _why(journal: Journal) -> str:
     return "the content of earlier events was deleted on request"
 
 
-def replayed(journal: Journal) -> Learner:
+def replayed(journal: Journal) -> ModelState:
     """What the events of a model lead to, from the one that created it on and without any snapshot.
 
     Raises
@@ -184,10 +182,10 @@ class _FromTheBeginning:
     def find(self, kind: str, key: str) -> Event | None:
         return self._journal.find(kind, key)
 
-    def at(self, version: int | None) -> Learner:
+    def at(self, version: int | None) -> ModelState:
         journal = self._journal
         events = journal.store.events(journal.stream, journal.store.first(journal.stream) - 1, until=version)
-        learner = replay(None, events, self)
-        if learner is None:
+        state = replay(None, events, self)
+        if state is None:
             raise ProblemError(410, "content deleted", f"the events of {journal.name} were deleted")
-        return learner
+        return state

@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from onepass.service.learner import Learner
+    from onepass.service.model_state import ModelState
 
 __all__ = ["SECONDS", "Counts", "Durations"]
 
@@ -35,10 +35,10 @@ class Counts:
         self.label_lag = Durations(_LAG)
         self._model, self._shadow = _Changes(), _Changes()
 
-    def look(self, learner: "Learner") -> None:
-        """Add what has changed since the last look; by the one who changes the learner, after each group."""
-        champion, scores, shadow = learner.champion, learner.scores, learner.candidate_scores
-        numbers = {"learned": champion.n_seen, "refused": learner.n_refused, **scores.sums()}
+    def look(self, state: "ModelState") -> None:
+        """Add what has changed since the last look; by the one who changes the state, after each group."""
+        champion, scores, shadow = state.champion, state.scores, state.candidate_scores
+        numbers = {"learned": champion.n_seen, "refused": state.n_refused, **scores.sums()}
         numbers["set_aside"] = champion.n_set_aside
         if champion.n_decisions is not None:
             numbers["decisions"] = champion.n_decisions

@@ -21,7 +21,7 @@ from onepass.service.state import EVENTS
 __all__ = ["export_events"]
 
 _AT_ONCE = 1000  # events in memory
-_FILES = ("create", "shadow")  # events with a model file, which is no row
+_FILES = ("create", "shadow")  # events with a model file, which is not a row
 _SCHEMA = pa.schema(
     [
         ("number", pa.int64()),

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import islice
 from typing import Any
@@ -13,7 +13,7 @@ from onepass.service.counting import Counts, Durations
 from onepass.service.declared import model_content
 from onepass.service.errors import ProblemError
 from onepass.service.journal import Journal
-from onepass.service.learner import Learner
+from onepass.service.model_state import ModelState
 from onepass.service.operations import (
     DropShadow,
     Expire,
@@ -83,17 +83,18 @@ class HostedModel:
         try:
             if settings.is_shared_learner:
                 self.journal.lock()
-            learner, begin = self.journal.recover()
+            state, begin = self.journal.recover()
         except BaseException:
             self.journal.close()
             raise
         self.published: Published
-        self._learner, self._counts = learner, Counts()
-        self._publish(learner)
+        self._state, self._counts = state, Counts()
+        self._noted = (0, 0, 0)
+        self._publish(state)
         self._predictor = Predictor(self)
         self._writer = Writer(
             self.journal,
-            learner,
+            state,
             self._publish,
             self._answer,
             self._keep_house,
@@ -101,7 +102,7 @@ class HostedModel:
             begin=begin,
         )
         self._next_look = time.monotonic()
-        self._is_interrupted = False  # of a replica: whether its learner may have applied a part of what was written
+        self._is_interrupted = False  # of a replica: whether its state may have applied a part of what was written
         if not settings.follow:
             self._writer.start()
 
@@ -115,7 +116,7 @@ class HostedModel:
     @property
     def origin_digest(self) -> str:
         """What tells the request that made it from others."""
-        return str(self._learner.origin["digest"])
+        return str(self._state.origin["digest"])
 
     @property
     def queue_length(self) -> int:
@@ -125,7 +126,7 @@ class HostedModel:
     @property
     def counters(self) -> dict[str, float]:
         """Numbers for monitoring, those that there are for a model of this kind."""
-        model, found = self.published.model, self._counts.numbers(with_shadow=self._learner.candidate is not None)
+        model, found = self.published.model, self._counts.numbers(with_shadow=self._state.candidate is not None)
         if model.n_pending is not None:
             found["decisions_waiting"] = float(self.n_pending)
         else:
@@ -133,7 +134,7 @@ class HostedModel:
         if not self._settings.follow:  # a replica never learns: that is nothing to be alarmed about
             found |= {"queue": float(self.queue_length), "writable": float(self._is_writable)}
             found["overdue"] = float(self._overdue)
-        return {**found, "rows": float(model.n_seen)}
+        return {**found, "rows": float(self._noted[1])}
 
     @property
     def durations(self) -> dict[str, Durations]:
@@ -161,42 +162,43 @@ class HostedModel:
 
     def glance(self) -> dict[str, Any]:
         """What there is to know about the model at a glance."""
-        model, candidate, learner = self.published.model, self._learner.candidate, self._learner
+        candidate, state = self._state.candidate, self._state
+        version, n_seen, n_set_aside = self._noted
         return {
             "name": self.name,
-            "kind": model.kind,
-            "n_seen": model.n_seen,
-            "n_set_aside": model.n_set_aside,
-            "version": self.published.version,
+            "kind": self.published.model.kind,
+            "n_seen": n_seen,
+            "n_set_aside": n_set_aside,
+            "version": version,
             "pending": self.n_pending,
             "waiting": len(self.journal.waiting),
-            "created": learner.origin["time"],
-            "first_version": learner.origin["version"],
+            "created": state.origin["time"],
+            "first_version": state.origin["version"],
             "overdue": self._overdue,
             "writable": self._is_writable,
             "why_not_writable": self.why_not_writable,
             "shadow": None if candidate is None else {"kind": candidate.kind, "n_seen": candidate.n_seen},
-            "alarms": learner.scores.n_alarms,
+            "alarms": state.scores.n_alarms,
         }
 
     def metrics(self) -> dict[str, Any]:
         """How well rows were predicted before they were learned, or how a bandit fares; with the candidate's."""
-        learner = self._learner
-        champion = learner.champion
+        state = self._state
+        champion = state.champion
         counts = {"n_seen": champion.n_seen, "n_set_aside": champion.n_set_aside}
-        report = {"version": learner.version, **counts, **learner.scores.report()}
-        if learner.candidate_scores is not None:
-            report["shadow"] = learner.candidate_scores.report()
+        report = {"version": state.version, **counts, **state.scores.report()}
+        if state.candidate_scores is not None:
+            report["shadow"] = state.candidate_scores.report()
         return report
 
-    def weights(self) -> dict[str, Any]:
+    async def weights(self) -> dict[str, Any]:
         """What each feature does, with error bars, and what the model is in words."""
-        model = self.published.model
+        version, model = await self._latest()
         found = {
             label: [{"feature": one.feature, "mean": one.mean, "std": one.std} for one in weights]
             for label, weights in model.weights().items()
         }
-        return {"version": self.published.version, "weights": found, "facts": model.facts()}
+        return {"version": version, "weights": found, "facts": model.facts()}
 
     async def waiting(self) -> dict[str, Any]:
         """The oldest predictions, or decisions, that wait for a label, and the oldest labels without prediction."""
@@ -204,7 +206,7 @@ class HostedModel:
         return found
 
     def _list_waiting(self) -> dict[str, Any]:
-        journal, model = self.journal, self._writer.learner.champion
+        journal, model = self.journal, self._writer.state.champion
         pending: Iterable[tuple[str, float | None]] = journal.pending.items()
         if model.n_pending is not None:
             decisions = ((key, journal.find("decision", key)) for key in model.pending)
@@ -225,15 +227,13 @@ class HostedModel:
 
     async def predict_rows(self, rows: Rows, level: float = 0.95) -> dict[str, Any]:
         """Columns of answers to a batch of rows, with the version of the model that gave them."""
-        published = self.published
-        found: dict[str, Any] = await asyncio.to_thread(_predict_rows, published, rows, level)
+        found: dict[str, Any] = await asyncio.to_thread(_predict_rows, await self._latest(), rows, level)
         self._counts.predicted += len(rows)
         return found
 
     async def explain(self, request: ExplainRequest) -> Explained:
         """What each column adds to the prediction of a row."""
-        published = self.published
-        return await asyncio.to_thread(_explain, published, request)
+        return await asyncio.to_thread(_explain, await self._latest(), request)
 
     # Learning.
 
@@ -267,9 +267,9 @@ class HostedModel:
         """What a bandit expects of each arm in a context; decides nothing."""
 
         def look() -> dict[str, Any]:  # in the writer's thread, where the bandit doesn't change
-            learner = self._writer.learner
-            arms = learner.champion.as_bandit("arms").beliefs(request.context)
-            return {"arms": arms, "version": learner.version}
+            state = self._writer.state
+            arms = state.champion.as_bandit("arms").beliefs(request.context)
+            return {"arms": arms, "version": state.version}
 
         found: dict[str, Any] = await self.carry_out(WriterCall(look))
         return found
@@ -288,8 +288,8 @@ class HostedModel:
         """Save a snapshot that is kept for good."""
 
         def save() -> dict[str, Any]:
-            self.journal.save(self._writer.learner, pinned=True)
-            return {"version": self._writer.learner.version}
+            self.journal.save(self._writer.state, pinned=True)
+            return {"version": self._writer.state.version}
 
         found: dict[str, Any] = await self.carry_out(WriterCall(save, "no snapshot was saved"))
         return found
@@ -318,16 +318,16 @@ class HostedModel:
         """Delete what was kept under an id; the model keeps what it has learned from it."""
 
         def forget() -> int:
-            if self._writer.learner.champion.n_pending is not None:
+            if self._writer.state.champion.n_pending is not None:
                 self._writer.carry_out_now(Withdraw(id))
-            return self.journal.forget(id, self._writer.learner)
+            return self.journal.forget(id, self._writer.state)
 
         found: int = await self.carry_out(WriterCall(forget, "nothing was deleted"))
         return found
 
     async def file(self) -> bytes:
         """The model as `onepass.save` writes it."""
-        found: bytes = await self.carry_out(WriterCall(lambda: self._writer.learner.champion.content()))
+        found: bytes = await self.carry_out(WriterCall(lambda: self._writer.state.champion.content()))
         return found
 
     async def delete(self) -> None:
@@ -337,27 +337,60 @@ class HostedModel:
 
     async def stop(self) -> None:
         """Finish what is queued, save a snapshot, and close the store."""
-        if self._settings.follow:
-            self.journal.close()
-            return
-        self._writer.end()
-        await asyncio.to_thread(self._writer.join)
+        self.end()
+        await asyncio.to_thread(self.join)
+
+    def end(self) -> None:
+        """Take no more requests."""
+        if not self._settings.follow:
+            self._writer.end()
+
+    def join(self) -> None:
+        """Wait until what is queued is finished and saved, and the store is closed."""
+        self.journal.close() if self._settings.follow else self._writer.join()
 
     def follow(self, timeout: float) -> bool:
         """Wait for what a learner elsewhere writes, and apply it; for the threads of a replica."""
-        learner = self._learner
+        state = self._state
         if self._is_interrupted:
-            learner, _ = self.journal.recover()
-        elif self.journal.store.wait(self.journal.stream, learner.version, timeout):
+            state, _ = self.journal.recover()
+        elif self.journal.store.wait(self.journal.stream, state.version, timeout):
             self._is_interrupted = True  # by a lost connection, or where content was deleted that a snapshot includes
-            self.journal.follow(learner)
+            self.journal.follow(state)
         else:
             return False
         self._is_interrupted = False
-        self._publish(learner)
+        self._publish(state)
         return True
 
     # Between the threads.
+
+    @property
+    def is_published(self) -> bool:
+        """Whether what is published includes all that was acknowledged."""
+        return self._writer.is_published
+
+    def look(self, action: Callable[[Published], None]) -> bool:
+        """Have something done with the model as it is now, in the writer's thread; False if that has ended."""
+
+        def look() -> None:
+            state = self._writer.sound_state
+            with suppress(RuntimeError):  # the loop is closed, and no client waits any more
+                action(self.published if state is None else Published(state.version, state.champion))
+
+        return self._writer.look(look)
+
+    async def _latest(self) -> Published:
+        """What is published, once it includes all that was acknowledged."""
+        future: asyncio.Future[None] = self._loop.create_future()
+
+        def publish(_: Published) -> None:
+            self._writer.publish()
+            self._loop.call_soon_threadsafe(_release, future)
+
+        if not self.is_published and self.look(publish):
+            await future
+        return self.published
 
     async def carry_out(self, operation: Operation) -> Any:
         """Have the writer carry out an operation, and return its answer."""
@@ -372,14 +405,19 @@ class HostedModel:
 
     def _answer(self, tickets: list[Ticket]) -> None:
         """Called by the writer: hand all results of a group over at once, and count what they have changed."""
-        self._counts.look(self._writer.learner)
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        self._note(self._writer.state)
+        with suppress(RuntimeError):  # the loop is closed, and no client waits any more
             self._loop.call_soon_threadsafe(_resolve, tickets)
 
-    def _publish(self, learner: Learner) -> None:
+    def _publish(self, state: ModelState) -> None:
         """Called by the writer: what predictions are made with from now on."""
-        self.published, self._learner = Published(learner.version, learner.champion.published()), learner
-        self._counts.look(learner)
+        self.published, self._state = Published(state.version, state.champion.published()), state
+        self._note(state)
+
+    def _note(self, state: ModelState) -> None:
+        """Note what the status says about the model until the next group."""
+        self._counts.look(state)
+        self._noted = (state.version, state.champion.n_seen, state.champion.n_set_aside)
 
     def _keep_house(self) -> bool:
         """Called by the writer: delete what has been kept for long enough; False if it is too early for a look."""
@@ -389,22 +427,27 @@ class HostedModel:
         self._next_look = time.monotonic() + _HOUSEKEEPING
         if self.journal.expire(now - keep):  # there may be more
             self._next_look = time.monotonic()
-        champion = self._writer.learner.champion
+        champion = self._writer.state.champion
         if champion.n_pending:
             with suppress(ProblemError):  # a full queue, or the end: the next look tries again
                 self._writer.submit(Ticket(Expire(ExpireRequest(keep), now), float("inf"), None))
         self._overdue = self._count_overdue(now + behind - keep) if behind else 0
         if self._settings.keep_events is not None:
-            self.journal.prune(self._writer.learner, now - self._settings.keep_events)
+            self.journal.prune(self._writer.state, now - self._settings.keep_events)
         return True
 
     def _count_overdue(self, before: float) -> int:
         """How many that wait would have expired if the clock of the system were trusted."""
-        champion = self._writer.learner.champion
+        champion = self._writer.state.champion
         if champion.n_pending is not None:
             return len(champion.pending_until(before))
         journal = self.journal
         return sum(since < before for waiting in (journal.pending, journal.waiting) for since in waiting.values())
+
+
+def _release(future: "asyncio.Future[None]") -> None:
+    if not future.done():  # else its client has gone
+        future.set_result(None)
 
 
 def _resolve(tickets: list[Ticket]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from onepass.events import Event, EventLog, EventStoreError
 from onepass.service.errors import ProblemError
-from onepass.service.learner import History, Learner, Prepared
+from onepass.service.model_state import History, ModelState, Prepared
 
 __all__ = ["Journal", "each_group", "own_key", "replay", "stream_of"]
 
@@ -97,16 +97,16 @@ class Journal:
         """The event of this name, or None."""
         return self.store.find(self.stream, kind, key)
 
-    def recover(self) -> tuple[Learner, int]:
-        """What the events have led to, and the number of the event at which the snapshot it began with stands."""
-        learner, begin = self._replayed(None)
-        self.last = learner.version
+    def recover(self) -> tuple[ModelState, int]:
+        """What the events have led to, and the number of the last event in the snapshot it began with."""
+        state, begin = self._replayed(None)
+        self.last = state.version
         predictions = self.store.open_keys(self.stream, "prediction", "label")
         pruned = self.store.first(self.stream) > 1
         self.pending = {key: time for key, time in predictions if not pruned or self._lacks_target(key)}
         labels = self.store.open_keys(self.stream, "label", "prediction")
         self.waiting = {key: time for key, time in labels if self._waits(key)}
-        return learner, begin
+        return state, begin
 
     def _lacks_target(self, key: str) -> bool:
         """Whether a prediction waits for its label; otherwise the label had come before, and is pruned."""
@@ -130,34 +130,34 @@ class Journal:
             )
             return None
 
-    def at(self, version: int) -> Learner:
+    def at(self, version: int) -> ModelState:
         """What the events up to a version had led to."""
-        learner, _ = self._replayed(version)
-        if learner.version != version:
-            raise ProblemError(404, "no such version", f"the last version of {self.name} is {learner.version}")
-        return learner
+        state, _ = self._replayed(version)
+        if state.version != version:
+            raise ProblemError(404, "no such version", f"the last version of {self.name} is {state.version}")
+        return state
 
-    def _replayed(self, until: int | None) -> tuple[Learner, int]:
+    def _replayed(self, until: int | None) -> tuple[ModelState, int]:
         store, stream = self.store, self.stream
         snapshot = store.latest_snapshot(stream) if until is None else store.snapshot_before(stream, until)
-        learner, after = None, store.first(stream) - 1
+        state, after = None, store.first(stream) - 1
         if snapshot is not None:
             after = snapshot.after
-            learner = None if snapshot.content == _DELETED else Learner.from_content(snapshot.content)
+            state = None if snapshot.content == _DELETED else ModelState.from_content(snapshot.content)
         elif until is not None and until <= after:
             raise ProblemError(410, "content deleted", f"the versions of {self.name} up to {after} were deleted")
         if until is not None and after < min(until, store.first(stream) - 1):  # a pinned snapshot outlives its events
             gone = f"the events of {self.name} up to {store.first(stream) - 1} were deleted"
             raise ProblemError(410, "content deleted", f"{gone}, and version {until} can't be made without them")
-        learner = replay(learner, store.events(stream, after, until=until), self)
-        if learner is None:
+        state = replay(state, store.events(stream, after, until=until), self)
+        if state is None:
             raise ProblemError(404, "no such model", f"there is no model {self.name!r} at this version")
-        return learner, after
+        return state, after
 
-    def follow(self, learner: Learner) -> None:
-        """Apply what others have written since; after an error the learner may be anything, and has to be recovered."""
-        replay(learner, self.store.events(self.stream, learner.version), self)
-        self.last = learner.version
+    def follow(self, state: ModelState) -> None:
+        """Apply what others have written since; after an error the state may be anything, and has to be recovered."""
+        replay(state, self.store.events(self.stream, state.version), self)
+        self.last = state.version
 
     # Writing.
 
@@ -191,9 +191,9 @@ class Journal:
         elif event.kind == "label":
             self.pending.pop(event.key, None)
 
-    def save(self, learner: Learner, *, pinned: bool = False) -> None:
+    def save(self, state: ModelState, *, pinned: bool = False) -> None:
         """Save a snapshot: recovery begins there."""
-        self.store.save_snapshot(self.stream, learner.version, learner.content(), pinned=pinned)
+        self.store.save_snapshot(self.stream, state.version, state.content(), pinned=pinned)
 
     def expire(self, older_than: float, most: int = 1000) -> int:
         """Delete the features of predictions that no label has come for, and labels without prediction."""
@@ -210,17 +210,17 @@ class Journal:
             found += len(late)
         return found
 
-    def forget(self, key: str, learner: Learner) -> int:
+    def forget(self, key: str, state: ModelState) -> int:
         """Delete everything that was kept under an id; the model keeps what it has learned from it."""
-        self.save(learner)  # without their content, the events before it can't be replayed
+        self.save(state)  # without their content, the events before it can't be replayed
         found = self.store.forget(self.stream, key)
-        if learner.champion.n_pending is not None:  # contexts of decisions that waited are in earlier snapshots
-            self._delete_snapshots(learner.version - 1)
+        if state.champion.n_pending is not None:  # contexts of decisions that waited are in earlier snapshots
+            self._delete_snapshots(state.version - 1)
         self.pending.pop(key, None)
         self.waiting.pop(key, None)
         return found
 
-    def prune(self, learner: Learner, older_than: float) -> int:
+    def prune(self, state: ModelState, older_than: float) -> int:
         """Delete old events; their keys can be used again."""
         before = 0
         for event in self.store.events(self.stream, self.store.first(self.stream) - 1):
@@ -229,7 +229,7 @@ class Journal:
             before = event.number + 1
         if not before:
             return 0
-        self.save(learner)  # also labels that came after an earlier snapshot may need their old predictions
+        self.save(state)  # also labels that came after an earlier snapshot may need their old predictions
         return self.store.prune(self.stream, before)
 
     def delete(self) -> None:
@@ -249,25 +249,25 @@ class Journal:
                 return  # a pruned stream begins with it
 
 
-def replay(learner: Learner | None, events: Iterator[Event], history: History) -> Learner | None:
-    """Apply events, in the groups in which they were written; where there is no learner, the first creates it."""
-    last = learner
-    for last in each_group(learner, events, history):  # noqa: B007 - the last one is wanted
+def replay(state: ModelState | None, events: Iterator[Event], history: History) -> ModelState | None:
+    """Apply events, in the groups in which they were written; where there is none, the first creates it."""
+    last = state
+    for last in each_group(state, events, history):  # noqa: B007 - the last one is wanted
         pass
     return last
 
 
-def each_group(learner: Learner | None, events: Iterator[Event], history: History) -> Iterator[Learner]:
-    """The learner after each group of events: the same learner, updated."""
+def each_group(state: ModelState | None, events: Iterator[Event], history: History) -> Iterator[ModelState]:
+    """The state after each group of events: the same object, updated."""
     for _, group in groupby(events, lambda event: event.payload.get("group", -event.number)):
         pairs: list[tuple[Event, Prepared | None]] = [(event, None) for event in group]
-        if learner is None:
-            learner = _begun(pairs.pop(0)[0])
-        learner.apply(pairs, history)
-        yield learner
+        if state is None:
+            state = _begun(pairs.pop(0)[0])
+        state.apply(pairs, history)
+        yield state
 
 
-def _begun(event: Event) -> Learner:
+def _begun(event: Event) -> ModelState:
     if event.kind != "create" or not event.blob:
         raise ProblemError(410, "content deleted", "the first events were deleted; the versions before are gone")
-    return Learner.created(event)
+    return ModelState.created(event)

@@ -50,6 +50,8 @@ class Mismatch(NamedTuple):
     path: str
     """Of the part, such as ``.columns[0].kind``; empty: the value itself."""
     words: str
+    names_value: bool = False
+    """Whether the words say what was given."""
 
 
 def find_mismatch(value: Any, kind: Any, whole: str) -> Mismatch | None:
@@ -67,7 +69,7 @@ def find_mismatch(value: Any, kind: Any, whole: str) -> Mismatch | None:
     >>> class Line(Struct, forbid_unknown_fields=True):
     ...     width: int = 1
     >>> find_mismatch({"with": 2}, Line, "the line")
-    Mismatch(code='unknown_field', path='.with', words="there is no field 'with'; there are width")
+    Mismatch(code='unknown_field', path='.with', words="there is no field 'with'; there are width", names_value=False)
     """
     return _Place("", whole).mismatch(value, inspect.type_info(kind))
 
@@ -123,8 +125,10 @@ class _Place(NamedTuple):
         if limited:
             return limited[0]
         kinds = list(dict.fromkeys([*literals, *(word for one in types for word in _KINDS.get(type(one), ()))]))
-        shown = repr(value) if literals and isinstance(value, str) else _GIVEN.get(type(value), type(value).__name__)
-        return self._refused("not_allowed" if literals else "wrong_type", f"{_either(kinds)}, got {shown}")
+        is_named = bool(literals) and isinstance(value, str)
+        shown = repr(value) if is_named else _GIVEN.get(type(value), type(value).__name__)
+        found = self._refused("not_allowed" if literals else "wrong_type", f"{_either(kinds)}, got {shown}")
+        return found._replace(names_value=is_named)
 
     def _meant(self, value: Any, types: list[Any], inside: list[Mismatch]) -> Mismatch:
         """Of what is wrong inside, the mismatch with the type that was meant: the one with the tag that was given."""

@@ -19,7 +19,7 @@ from onepass.files.atomic import atomic_file
 from onepass.files.lock import locked
 from onepass.service.errors import reason_in_words
 from onepass.service.journal import Journal, each_group, own_key, replay
-from onepass.service.learner import Learner
+from onepass.service.model_state import ModelState
 from onepass.service.note import ServiceNote
 from onepass.service.settings import SERVICE, ServiceSettings
 from onepass.service.state import events_file, open_store
@@ -48,7 +48,7 @@ class BadEvent(NamedTuple):
     number: int
     kind: str
     reason: str
-    before: Learner | None
+    before: ModelState | None
 
     def __str__(self) -> str:
         return f"event {self.number} ({self.kind}) can't be replayed: {self.reason}"
@@ -95,7 +95,7 @@ def find_bad_event(journal: Journal, reason: Exception) -> BadEvent:
     check_is_of_content(reason)
     for content, after in _beginnings(journal):
         try:
-            _learner(content)
+            _state(content)
         except Exception as error:  # the snapshot can't be read as a model: the one before may be
             check_is_of_content(error)
         else:
@@ -124,8 +124,8 @@ def _beginnings(journal: Journal) -> Iterator[tuple[bytes, int]]:
         yield b"", journal.store.first(journal.stream) - 1
 
 
-def _learner(content: bytes) -> Learner | None:
-    return Learner.from_content(content) if content else None
+def _state(content: bytes) -> ModelState | None:
+    return ModelState.from_content(content) if content else None
 
 
 def _first_bad(journal: Journal, content: bytes, after: int) -> BadEvent | None:
@@ -136,20 +136,20 @@ def _first_bad(journal: Journal, content: bytes, after: int) -> BadEvent | None:
 
     whole = after
     try:
-        for learner in each_group(_learner(content), events(after), journal):
-            whole = learner.version
+        for state in each_group(_state(content), events(after), journal):
+            whole = state.version
     except Exception as error:
         check_is_of_content(error)
     if whole > after:
-        good = replay(_learner(content), events(after, whole), journal)
+        good = replay(_state(content), events(after, whole), journal)
         assert good is not None
         content = good.content()
     for number in range(whole + 1, journal.store.last(journal.stream) + 1):  # a part of a group is a version too
         try:
-            replay(_learner(content), events(whole, number), journal)
+            replay(_state(content), events(whole, number), journal)
         except Exception as error:
             check_is_of_content(error)
-            before = replay(_learner(content), events(whole, number - 1), journal)
+            before = replay(_state(content), events(whole, number - 1), journal)
             return BadEvent(number, _kind(journal, number), reason_in_words(error), before)
     return None
 
@@ -226,16 +226,16 @@ def _free_name(folder: Path, stem: str) -> Path:
     return next(path for path in map(folder.joinpath, names) if not path.exists())
 
 
-def _repaired(journal: Journal, bad: BadEvent, before: Learner, file: Path) -> Repaired:
+def _repaired(journal: Journal, bad: BadEvent, before: ModelState, file: Path) -> Repaired:
     good, stream = before.version, journal.stream
     with journal.transaction():
         n_lost = _write_down(journal.store.remains(stream, good), file)
         journal.store.give_up(stream, good)
         number = journal.store.last(stream) + 1
         event = journal.append("rollback", own_key("rollback", number), {"to": good, "lost": n_lost})
-        learner = before.back_to(before, event.number)
-        journal.save(learner)
-        if journal.recover()[0].content() != learner.content():
+        state = before.back_to(before, event.number)
+        journal.save(state)
+        if journal.recover()[0].content() != state.content():
             raise AssertionError("a model that was repaired must be recovered as it was saved")
     return Repaired(bad, good, event.number, n_lost, file)
 

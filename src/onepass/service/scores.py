@@ -25,6 +25,7 @@ from onepass.evaluation.metrics import (
     NumberPredictions,
     PredictedStd,
     RootMeanSquaredError,
+    RowMean,
     Task,
 )
 from onepass.events import Event
@@ -34,10 +35,20 @@ __all__ = ["AlarmKind", "Scores"]
 AlarmKind: TypeAlias = Literal["outlier", "set aside"]
 """Why the target of a row was not learned: it is doubted, or absurdly far from what was predicted."""
 
-_NUMBERS = ("log_likelihood", "mse", "mae", "coverage_95", "std")
-_CLASSES = ("log_loss", "accuracy", "brier", "confidence")
-_OF_NUMBERS = (LogLikelihood, RootMeanSquaredError, MeanAbsoluteError, Coverage95, PredictedStd)
-_OF_CLASSES = (LogLoss, Accuracy, BrierScore)
+
+class _Confidence(RowMean[ClassPredictions]):
+    """Probability of the most probable class: the accuracy that the model expects."""
+
+    name = title = "confidence"
+
+    @classmethod
+    def per_row(cls, rows: ClassPredictions) -> FloatArray:
+        """Of each row."""
+        return rows.of_best
+
+
+_NUMBERS = (LogLikelihood, RootMeanSquaredError, MeanAbsoluteError, Coverage95, PredictedStd)
+_CLASSES = (LogLoss, Accuracy, BrierScore, _Confidence)
 _BINS = 20
 _FEWEST = 48  # rows that recent scores are of, where there are so many: fewer say little
 _ALARMS = 100  # that are kept
@@ -53,8 +64,9 @@ class Scores:
     """
 
     def __init__(self, task: Task) -> None:
-        self.names: tuple[str, ...] = _CLASSES if task == "classes" else _NUMBERS
-        self.curve: Curve = Curve(len(self.names))
+        self._is_classes = task == "classes"
+        self._metrics: tuple[type[RowMean[Any]], ...] = _CLASSES if self._is_classes else _NUMBERS
+        self.curve: Curve = Curve(len(self._metrics))
         self._bins = np.zeros((_BINS, 3))  # rows, sum of what was predicted, sum of what was observed
         self.outliers: int = 0
         self.set_aside: int = 0
@@ -64,11 +76,10 @@ class Scores:
 
     def update(self, rows: NumberPredictions | ClassPredictions) -> None:
         """Score rows that have been learned; those of a warm-up, which have no prediction, don't count."""
+        numbers = np.column_stack([metric.per_row(rows) for metric in self._metrics])
         if isinstance(rows, ClassPredictions):
-            numbers = np.column_stack([*(metric.per_row(rows) for metric in _OF_CLASSES), rows.of_best])
             predicted, observed = rows.of_best, np.asarray(rows.is_right, dtype=np.float64)
         else:
-            numbers = np.column_stack([metric.per_row(rows) for metric in _OF_NUMBERS])
             predicted = observed = ndtr(rows.z)
         sound = np.isfinite(numbers).all(axis=1)
         if not sound.all():
@@ -128,11 +139,11 @@ class Scores:
 
     def sums(self) -> dict[str, float]:
         """What has been added up so far, for those who count changes."""
-        found = dict(zip(self.names, self.curve.sums.sum(axis=0).tolist(), strict=True))
-        if self.names is _CLASSES:
-            own = {"log_loss": found["log_loss"], "correct": found["accuracy"]}
+        total = dict(zip(self._metrics, self.curve.sums.sum(axis=0).tolist(), strict=True))
+        if self._is_classes:
+            own = {"log_loss": total[LogLoss], "correct": total[Accuracy]}
         else:
-            own = {"log_loss": -found["log_likelihood"], "covered": found["coverage_95"]}
+            own = {"log_loss": -total[LogLikelihood], "covered": total[Coverage95]}
         return {"scored": self.n, **own, "outlier_alarms": self.outliers, "change_alarms": self.changes}
 
     def total(self) -> dict[str, float]:
@@ -156,25 +167,18 @@ class Scores:
             **self._named(self.curve.sums[first:].sum(axis=0) / (ends[-1] - before)),
         }
 
-    def _named(self, means: Any) -> dict[str, float]:
-        found = dict(zip(self.names, np.asarray(means).tolist(), strict=True))
-        if "mse" in found:
-            found["rmse"] = float(np.sqrt(found.pop("mse")))
-        return found
+    def _named(self, means: Any) -> dict[str, Any]:
+        """The metrics of means over some rows ``(k,)``, or of several such means ``(n, k)``, by their names."""
+        columns = zip(self._metrics, np.transpose(means), strict=True)
+        return {metric.name: np.asarray(metric.of_mean(column)).tolist() for metric, column in columns}
 
     def report(self) -> dict[str, Any]:
         """Everything, for people and programs."""
-        means = self.curve.means
-        over_time: dict[str, Any] = {"rows": self.curve.rows.tolist()}
-        for i, name in enumerate(self.names):
-            over_time["rmse" if name == "mse" else name] = (
-                np.sqrt(means[:, i]) if name == "mse" else means[:, i]
-            ).tolist()
         return {
             "rows": self.n,
             "scores": self.total(),
             "recent": self.recent(),
-            "over_time": over_time,
+            "over_time": {"rows": self.curve.rows.tolist(), **self._named(self.curve.means)},
             "calibration": self.calibration(),
             "alarms": {
                 "outliers": self.outliers,
@@ -191,7 +195,7 @@ class Scores:
         distributions are right.
         """
         rows, predicted, observed = self._bins.T
-        if self.names is _NUMBERS:
+        if not self._is_classes:
             return {"kind": "places", "rows": rows.tolist(), "share": (rows / max(rows.sum(), 1.0)).tolist()}
         some = np.maximum(rows, 1.0)
         return {
@@ -217,7 +221,7 @@ class Scores:
     def from_state(cls, task: Task, state: dict[str, Any]) -> "Scores":
         """Make the scores that `state` described."""
         scores = cls(task)
-        scores.curve = Curve.from_state(state["curve"], len(scores.names))
+        scores.curve = Curve.from_state(state["curve"], len(scores._metrics))
         scores._bins[:] = state["bins"]
         scores.outliers, scores.set_aside = int(state["outliers"]), int(state["set_aside"])
         scores.changes = int(state["changes"])

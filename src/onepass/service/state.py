@@ -1,7 +1,9 @@
 """The folder with all models: opened, recovered model by model, and closed with nothing lost."""
 
 import asyncio
+import atexit
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -27,6 +29,7 @@ __all__ = ["EVENTS", "ServiceState", "events_file", "open_store"]
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 EVENTS = "events.sqlite"
+_ENDING = 10.0  # seconds that the loop has to finish a prediction when the interpreter ends
 _FOLLOWING = 1.0  # seconds between two looks at a store that others use, too
 
 
@@ -94,6 +97,7 @@ class ServiceState:
             )
             opened.callback(self.clock.close)
             self._closing = opened.pop_all()
+        atexit.register(self._end_with_interpreter)
         self._recoveries = [asyncio.create_task(self._recover(name)) for name in sorted(self._replaying)]
         self._tasks = [asyncio.create_task(self._note_ready())]
         if settings.is_shared_learner:
@@ -118,6 +122,7 @@ class ServiceState:
 
     async def stop(self) -> None:
         """Finish what is queued, save snapshots, and close the folder."""
+        atexit.unregister(self._end_with_interpreter)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, *self._recoveries, return_exceptions=True)
@@ -126,10 +131,29 @@ class ServiceState:
             self._models.clear()
             self._closing.close()
 
+    def _end_with_interpreter(self) -> None:
+        """End all threads of a service that its program has not stopped.
+
+        A thread that is in compiled code while the interpreter is taken down can bring the whole process down.
+        """
+        if self._loop is not None and self._loop.is_running():  # in a daemon thread: have it wait for the end
+            waits = threading.Event()
+
+            def wait() -> None:
+                waits.set()
+                threading.Event().wait()
+
+            self._loop.call_soon_threadsafe(wait)
+            waits.wait(_ENDING)
+        for model in self._models.values():
+            model.end()
+        for model in self._models.values():
+            model.join()
+
     async def _recover(self, name: str) -> None:
         try:
             self._models[name] = await asyncio.to_thread(self._host, name)
-        except Exception as error:  # whatever it is: the others are served, and nobody takes the name
+        except Exception as error:  # whatever it is: the others are served, and the name stays taken
             words = reason_in_words(error)
             if self._broken.get(name) != words:  # a replica tries again every second
                 _log.error("model %s can't be recovered: %s", name, error)

@@ -8,7 +8,7 @@ from onepass.decisions.planned import Planned
 from onepass.events import Event, EventStoreError
 from onepass.service.errors import ProblemError
 from onepass.service.journal import Journal
-from onepass.service.learner import Learner, Prepared
+from onepass.service.model_state import ModelState, Prepared
 from onepass.service.operations import Operation, plan_once
 
 __all__ = ["Transaction", "reading"]
@@ -19,18 +19,18 @@ class Transaction:
 
     Attributes
     ----------
-    learner : the model before it
+    state : of the model before it
     planned : decisions and rewards of a bandit that it makes
     events : what it has appended, with rows that are read already, and the request
     becomes : what it leads to, where that is stored with it
     """
 
-    def __init__(self, journal: Journal, learner: Learner) -> None:
+    def __init__(self, journal: Journal, state: ModelState) -> None:
         self._journal = journal
-        self.learner: Learner = learner
+        self.state: ModelState = state
         self.planned: Planned = Planned()
         self.events: list[tuple[Event, Prepared | None, Operation]] = []
-        self.becomes: Learner | None = None
+        self.becomes: ModelState | None = None
         self._first = self.next_number
         self._more_rows = 0
         self._undone = ""
@@ -60,7 +60,7 @@ class Transaction:
 
     def n_seen(self, more: int) -> int:
         """Rows that the model will have learned with an event of ``more`` rows that comes next."""
-        return self.learner.champion.n_seen + self._more_rows + more
+        return self.state.champion.n_seen + self._more_rows + more
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 Requests that come while a transaction is synced to the disk wait for the next one and share it (group commit). After
 the transaction their events are learned, a copy of the model is published for predictions, and only then are the
-requests answered.
+requests answered. Where a copy takes long it is made less often; until then predictions are made here, with the model
+itself, so that they include all that was acknowledged before they were asked for.
 
 The store is right, whatever happens: where memory may differ from it, because a transaction may have ended unseen or a
 durable event could not be applied, the model is made from the store again before anything else is done with it.
@@ -21,7 +22,7 @@ from onepass.events import EventStoreError
 from onepass.service.counting import SECONDS, Durations
 from onepass.service.errors import ProblemError, StoringProblemError, reason_in_words
 from onepass.service.journal import Journal
-from onepass.service.learner import Learner
+from onepass.service.model_state import ModelState
 from onepass.service.operations import Operation, WriterCall, prepare
 from onepass.service.outages import Outage
 from onepass.service.transaction import Transaction, reading
@@ -35,12 +36,12 @@ _CHEAP = 0.005  # unless a copy takes no longer than this, in seconds: then ever
 _SNAPSHOT_SECONDS = 5.0  # of learning, which recovery would have to do again
 _SNAPSHOT_EVENTS = 10_000
 RETRY_AFTER = 5.0  # seconds, which clients are asked to wait while the store is away
-_ATTEMPTS = 5.0  # seconds between attempts to write again where nobody asks for anything
-_IDLE = 1.0  # seconds after which the writer looks around although nobody has asked for anything
+_ATTEMPTS = 5.0  # seconds between attempts to write again while there are no requests
+_IDLE = 1.0  # seconds after which the writer looks around although there was no request
 
 
 class Ticket:
-    """An operation that waits, until when, and the future that gets its result; None if nobody wants it."""
+    """An operation that waits, until when, and the future that gets its result; None if no client waits for it."""
 
     __slots__ = ("deadline", "future", "operation", "result")
 
@@ -55,8 +56,8 @@ class Writer(threading.Thread):
     Parameters
     ----------
     journal : of the model; only this thread uses it once it runs
-    learner : what its events have led to
-    publish : is given the learner after each group, to make what predictions are made with
+    state : what its events have led to
+    publish : is given the state after each group, to make what predictions are made with
     answer : is given the tickets of a group, with their results
     housekeeping : is called when there is time; whether there was something to look at
     """
@@ -64,8 +65,8 @@ class Writer(threading.Thread):
     def __init__(
         self,
         journal: Journal,
-        learner: Learner,
-        publish: Callable[[Learner], None],
+        state: ModelState,
+        publish: Callable[[ModelState], None],
         answer: Callable[[list[Ticket]], None],
         housekeeping: Callable[[], bool],
         *,
@@ -74,16 +75,18 @@ class Writer(threading.Thread):
     ) -> None:
         super().__init__(name=f"writer of {journal.name}", daemon=True)
         self.journal = journal
-        self.learner: Learner = learner
+        self.state: ModelState = state
         self._publish, self._answer, self._housekeeping = publish, answer, housekeeping
         self._limit = queue
         self._queue: deque[Ticket] = deque()
+        self._looks: deque[Callable[[], None]] = deque()
         self._ready = threading.Condition()
         self._ends = self._deleted = False
-        self._is_sound = True  # whether the learner is what the events in the store have led to
+        self._is_sound = True  # whether the state is what the events in the store have led to
         self._snapshot_at, self._learning = begin, 0.0
         self._copying = _Budget(_PUBLISHING)
-        self._stale = False
+        self.is_published: bool = True
+        """Whether the copy for predictions includes all that was acknowledged."""
         self.commits = Durations(SECONDS)
         self.outage = Outage(f"model {journal.name}")
         """Why nothing can be written at present."""
@@ -112,6 +115,23 @@ class Writer(threading.Thread):
     def __len__(self) -> int:
         return len(self._queue)
 
+    def look(self, action: Callable[[], None]) -> bool:
+        """Have something done that changes nothing, before the next group; from any thread. False if this has ended.
+
+        It waits in no queue that may be full, and needs no store.
+        """
+        with self._ready:
+            if self._ends:
+                return False
+            self._looks.append(action)
+            self._ready.notify()
+            return True
+
+    @property
+    def sound_state(self) -> ModelState | None:
+        """The state, if it is what the events in the store have led to; for this thread."""
+        return self.state if self._is_sound else None
+
     def end(self) -> None:
         """Finish what is queued, save a snapshot, and end."""
         with self._ready:
@@ -124,22 +144,24 @@ class Writer(threading.Thread):
         """Take groups until asked to stop."""
         try:
             while (group := self._take()) is not None:
+                while self._looks:
+                    self._looks.popleft()()
                 if group:
                     self._serve(group)
-                elif self._stale:
-                    self._publish_now()
+                elif self._copying.allows():
+                    self.publish()
                 self._keep_house()
             if self._is_sound and not self._deleted:
-                self._save_snapshot(due=self._snapshot_at < self.learner.version)
+                self._save_snapshot(due=self._snapshot_at < self.state.version)
         finally:
             self.journal.close()
 
     def _take(self) -> list[Ticket] | None:
         """Requests that can share a transaction: those that concern the model as a whole come alone."""
         with self._ready:
-            if not self._queue and not self._ends:
-                self._ready.wait(self._copying.pause() if self._stale else _IDLE)
-            if self._ends and not self._queue:
+            if not (self._queue or self._looks or self._ends):
+                self._ready.wait(self._copying.pause() if self._is_sound and not self.is_published else _IDLE)
+            if self._ends and not (self._queue or self._looks):
                 return None
             group: list[Ticket] = []
             while self._queue and len(group) < _GROUP and not (group and self._queue[0].operation.alone):
@@ -195,14 +217,14 @@ class Writer(threading.Thread):
 
     def _write(self, tickets: list[Ticket]) -> None:
         with reading(tickets[0].operation.undone):  # one that reads the past is alone in its group
-            prepare([ticket.operation for ticket in tickets], self.learner, self.journal)
+            prepare([ticket.operation for ticket in tickets], self.state, self.journal)
         sound = [ticket for ticket in tickets if ticket.operation.problem is None]
         if not sound:
             return
         begin = time.perf_counter()
         try:
             with self.journal.transaction():
-                transaction = Transaction(self.journal, self.learner)
+                transaction = Transaction(self.journal, self.state)
                 for ticket in sound:
                     try:
                         ticket.result = transaction.carry_out(ticket.operation)
@@ -226,17 +248,15 @@ class Writer(threading.Thread):
     def _apply(self, transaction: Transaction) -> None:
         """Apply what is durable now; the caller always gets an answer."""
         if transaction.becomes is not None:
-            self._replace_learner(transaction.becomes, transaction.becomes.version)
+            self._replace_state(transaction.becomes, transaction.becomes.version)
             return
         begin = time.perf_counter()
         self._is_sound = False
         try:
             for event, _, _ in transaction.events:
                 self.journal.note(event)
-            problems = self.learner.apply(
-                [(event, prepared) for event, prepared, _ in transaction.events], self.journal
-            )
-            self.learner.version = self.journal.last
+            problems = self.state.apply([(event, prepared) for event, prepared, _ in transaction.events], self.journal)
+            self.state.version = self.journal.last
             self._is_sound = True
         except Exception:
             _log.exception("events of %s that are stored can't be learned now", self.journal.name)
@@ -245,20 +265,20 @@ class Writer(threading.Thread):
         for event, _, operation in transaction.events:
             operation.problem = problems.get(event.number)
         self._learning += time.perf_counter() - begin
-        self._stale = True
+        self.is_published = False
         if self._copying.allows():
-            self._publish_now()
+            self.publish()
         self._save_snapshot(due=any(event.kind in ("promote", "shadow") for event, _, _ in transaction.events))
 
     def _restore(self) -> None:
         """Be what the store says."""
         if not self._is_sound:
-            self._replace_learner(*self.journal.recover())
+            self._replace_state(*self.journal.recover())
 
-    def _replace_learner(self, learner: Learner, snapshot_at: int) -> None:
-        """Go on with another learner, which is what the store says."""
-        self.learner, self._snapshot_at, self._is_sound = learner, snapshot_at, True
-        self._publish_now()
+    def _replace_state(self, state: ModelState, snapshot_at: int) -> None:
+        """Go on with another state, which is what the store says."""
+        self.state, self._snapshot_at, self._is_sound, self.is_published = state, snapshot_at, True, False
+        self.publish()
 
     def _try_to_restore(self) -> None:
         try:
@@ -285,7 +305,7 @@ class Writer(threading.Thread):
             _log.exception("housekeeping of %s failed", self.journal.name)
 
     def _attempt(self) -> None:
-        """During an outage, find out by a snapshot whether it is over: perhaps nobody sends what would show it."""
+        """During an outage, find out by a snapshot whether it is over: there may be no request that would show it."""
         if time.monotonic() < self._next_attempt or self._deleted:
             return
         self._next_attempt = time.monotonic() + _ATTEMPTS
@@ -294,8 +314,8 @@ class Writer(threading.Thread):
         except Exception as error:
             self._unreadable(error)
             return
-        self.journal.save(self.learner)
-        self._snapshot_at, self._learning = self.learner.version, 0.0
+        self.journal.save(self.state)
+        self._snapshot_at, self._learning = self.state.version, 0.0
         self.outage.ended()
 
     def delete(self) -> None:
@@ -316,24 +336,27 @@ class Writer(threading.Thread):
             raise operation.problem
         self._restore()  # what is stored but could not be applied
 
-    def _publish_now(self) -> None:
-        self._stale = False
+    def publish(self) -> None:
+        """Make a copy for predictions if there is something new to copy; for the writer's thread."""
+        if self.is_published or not self._is_sound:
+            return
         try:
             with self._copying:
-                self._publish(self.learner)
-        except Exception:  # predictions go on with the copy before, and the next group is followed by another attempt
+                self._publish(self.state)
+            self.is_published = True
+        except Exception:  # predictions are made here, and another attempt follows
             _log.exception("no copy of %s for predictions", self.journal.name)
 
     def _save_snapshot(self, *, due: bool) -> None:
-        new = self.learner.version - self._snapshot_at
+        new = self.state.version - self._snapshot_at
         if not (due or self._learning > _SNAPSHOT_SECONDS or new > _SNAPSHOT_EVENTS):
             return
         try:
-            self.journal.save(self.learner)
+            self.journal.save(self.state)
         except Exception as error:  # events count without it; the next group tries again
             _log.warning("no snapshot of %s: %s", self.journal.name, error)
             return
-        self._snapshot_at, self._learning = self.learner.version, 0.0
+        self._snapshot_at, self._learning = self.state.version, 0.0
 
 
 class _Budget:
@@ -359,6 +382,8 @@ class _Budget:
 
     def __exit__(self, *raised: object) -> None:
         self._last, self._cost = time.monotonic(), time.thread_time() - self._begin
+        if raised[0] is not None:  # not at once again
+            self._cost = max(self._cost, self._share * _IDLE)
 
 
 def storing_problem(error: EventStoreError, undone: str) -> StoringProblemError:

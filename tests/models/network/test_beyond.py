@@ -98,7 +98,7 @@ def test_rows_far_from_those_learned_are_predicted_alike_before_they_are_learned
     for row in rows:
         one_by_one.append(networks[0].predict(row))
         networks[0].learn(row, 0.1)
-    together, scores = networks[1]._predict_then_learn(rows, np.full(4, 0.1))
+    together, scores = networks[1].predict_score_learn(rows, np.full(4, 0.1))
     np.testing.assert_allclose(np.array(one_by_one).T, np.array(together))
     densities = norm(together.mean, np.sqrt(together.var + together.noise_var)).logpdf(0.1)
     np.testing.assert_allclose(scores.log_densities, densities)

@@ -180,7 +180,7 @@ def test_the_log_density_is_that_of_what_was_observed(options: dict[str, Any]) -
 def test_committees_and_rates_of_drift_stay_finite(options: dict[str, Any]) -> None:
     X, Y = rows(120)
     committee = BayesianCommittee(2, (4,), 3, members=2, **options)
-    prediction, scores = committee._predict_then_learn(X, Y)
+    prediction, scores = committee.predict_score_learn(X, Y)
     again = BayesianCommittee(2, (4,), 3, members=2, **options).learn(X, Y)
     for part in (*prediction, *scores[:3], *again.predict(X), again.weights, again.log_predictive(X, Y)):
         assert np.isfinite(part).all()

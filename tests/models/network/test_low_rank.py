@@ -74,7 +74,7 @@ def test_the_kernel_stops_where_the_readable_steps_raise_an_alarm() -> None:
     X = rng.normal(size=(200, 3))
     y = X[:, 0] + 0.1 * rng.normal(size=200) + 8.0 * (np.arange(200) >= 120)  # a jump
     seen = [
-        network(n_features=3, outliers=0.05, kernel=kernel)._predict_then_learn(X, y)
+        network(n_features=3, outliers=0.05, kernel=kernel).predict_score_learn(X, y)
         for kernel in ("auto", "reference")
     ]
     assert (seen[0][1].changes > 0.5).any()

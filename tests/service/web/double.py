@@ -79,7 +79,7 @@ class ModelDouble:
     def metrics(self) -> dict[str, Any]:
         return {"scores": {"log_likelihood": -1.5, "coverage_95": 0.9}, "rows": 3, "nothing": float("nan")}
 
-    def weights(self) -> dict[str, Any]:
+    async def weights(self) -> dict[str, Any]:
         return {"weights": {"km": np.array([1.0, 2.0])}}
 
     async def predict(self, request: PredictRequest) -> Prediction:

@@ -17,7 +17,7 @@ __all__ = ["SharedArms"]
 
 
 class SharedArms(NetworkModel):
-    """A network with one output: the score of the arm whose features it is given beside the context's."""
+    """A network with one output: the score of the arm whose features it is given next to the context's."""
 
     def __init__(self, settings: ModelSettings, n_arm_features: int) -> None:
         self._has_products = not settings.hidden

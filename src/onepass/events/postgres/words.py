@@ -37,7 +37,7 @@ def in_plain_words(error: psycopg.Error, address: str) -> EventStoreError:
 
 
 def lost(address: str) -> EventStoreError:
-    """The error for a connection that ended; nobody can tell whether a last COMMIT has reached the server."""
+    """The error for a connection that ended; it is unknown whether a last COMMIT has reached the server."""
     words = "the connection to the server was lost; nothing was acknowledged: try the same again later"
     return EventStoreError(ECONNRESET, words, address)
 

@@ -26,7 +26,7 @@ _WORDS = {
     sqlite3.SQLITE_NOTADB: (EBADMSG, "the file is not an event store, or its beginning is damaged"),
     sqlite3.SQLITE_CORRUPT: (EBADMSG, DAMAGED),
     sqlite3.SQLITE_CONSTRAINT: (EBADMSG, DAMAGED),  # a number that an index has lost is there after all
-    # After a failed fsync nobody can tell what has reached the disk; keys make it safe to append again.
+    # After a failed fsync it is unknown what has reached the disk; keys make it safe to append again.
     sqlite3.SQLITE_IOERR: (EIO, "the disk reports an error; nothing was acknowledged: try the same again later"),
 }
 

@@ -69,7 +69,7 @@ from onepass.models.network.state import State, output_variances
 from onepass.models.online import Component, as_rate, set_aside_once, with_shared_arguments
 from onepass.models.prediction import Parts, Prediction, RowScores
 
-__all__ = ["BayesianNetwork", "OutputMoments"]
+__all__ = ["BayesianNetwork", "ForwardPass", "OutputMoments"]
 
 _FEW = 8  # rows, which are predicted faster one by one
 _KNOWN = 1e-8  # times the prior's variance: of weights that are known
@@ -116,6 +116,16 @@ def _default_prior(likelihood: Likelihood, layout: Layout, belief: type[NetworkB
     if likelihood.is_count:
         return choose_count_prior(layout)
     return choose_prior(likelihood.is_numeric, layout, belief.for_wide_layers)
+
+
+class ForwardPass(NamedTuple):
+    """All that a network predicts a row with, for those who write it down in another language."""
+
+    belief: NetworkBelief
+    layout: Layout
+    units: Activation
+    outputs: Any
+    noise: NoiseState
 
 
 class BayesianNetwork(Component):
@@ -347,6 +357,11 @@ class BayesianNetwork(Component):
         if len(parts) == len(rows):
             return np.array([mean for mean, _ in parts]), np.array([cov for _, cov in parts])
         return output_moments(self._state.belief, self._units, rows)
+
+    def forward_pass(self, noise_scale: FloatArray | None = None) -> ForwardPass:
+        """What the next row is predicted with; ``noise_scale`` as in `_noise_in`."""
+        later = self.ahead()
+        return ForwardPass(later.belief, self._layout, self._units, self._outputs, later._noise_in(noise_scale))
 
     def _noise_in(self, noise_scale: FloatArray | None) -> NetworkProgress:
         """The noise multiplied by the scale ``(K,)`` of a mixture, or alone (None), with scales widened by few rows."""
@@ -740,7 +755,7 @@ class BayesianNetwork(Component):
 
     # Rows predicted before they were learned, and as one of several models in a mixture.
 
-    def _predict_then_learn(self, X: ArrayLike, y: ArrayLike, **options: Any) -> tuple[Prediction, RowScores]:
+    def predict_score_learn(self, X: ArrayLike, y: ArrayLike, **options: Any) -> tuple[Prediction, RowScores]:
         """Predict every row just before learning it, and say how well."""
         (rows,) = self.learning(X, y, records=True, **options)
         return self._predicted(rows.work, alone=True, single=rows.single), rows.scores(alone=True)

@@ -8,7 +8,7 @@ durable already.
 
 from onepass.service.operations.bandits import ChangeArm, Decide, Expire, Reward, Withdraw
 from onepass.service.operations.base import Change, Operation, Plan, Planning, digest, plan_once
-from onepass.service.operations.rows import Label, Learn, LearnRows, Predict, prepare
+from onepass.service.operations.learning import Label, Learn, LearnRows, Predict, prepare
 from onepass.service.operations.whole import (
     DropShadow,
     Promote,

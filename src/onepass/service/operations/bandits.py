@@ -223,5 +223,5 @@ def as_plan(
 
 def bandit_of(planning: Planning) -> BanditModel:
     """The bandit that a request is for, or a problem if the model is none."""
-    bandit: BanditModel = planning.learner.champion.as_bandit("deciding")
+    bandit: BanditModel = planning.state.champion.as_bandit("deciding")
     return bandit

@@ -10,7 +10,7 @@ import msgspec
 from onepass.decisions.planned import Planned
 from onepass.events import Event
 from onepass.service.errors import ProblemError
-from onepass.service.learner import History, Learner, Prepared, cant_be_learned
+from onepass.service.model_state import History, ModelState, Prepared, cant_be_learned
 
 __all__ = ["Change", "Operation", "Plan", "Planning", "check_free", "check_kept", "digest", "encode", "plan_once"]
 
@@ -54,14 +54,14 @@ class Plan(NamedTuple):
 
     answer: Any
     changes: tuple[Change, ...] = ()
-    becomes: Learner | None = None
+    becomes: ModelState | None = None
     """What the changes lead to, where that is stored with them: then they need no past any more."""
 
 
 class Planning(Protocol):
     """What a request is planned with: the past up to the request before it, and the model before its group."""
 
-    learner: Learner
+    state: ModelState
     planned: Planned
     """Decisions and rewards of a bandit that requests of the same group will have made."""
 
@@ -87,7 +87,7 @@ class Operation(ABC):
     undone: str = "nothing was learned"
     """What the caller gets if its events can't be stored."""
 
-    def look_back(self, learner: Learner, history: History) -> None:
+    def look_back(self, state: ModelState, history: History) -> None:
         """Read the earlier events that it needs, before its transaction, so that other writers don't wait for it.
 
         The model does not change in between. A `ProblemError` refuses the request.
@@ -124,8 +124,8 @@ def plan_once(operation: Operation, planning: Planning) -> Plan:
     check_kept(event)
     if event.payload["request"] != operation.request:
         raise used_before(event)
-    if event.number in planning.learner.refusals:
-        raise cant_be_learned(event.number, planning.learner.refusals[event.number])
+    if event.number in planning.state.refusals:
+        raise cant_be_learned(event.number, planning.state.refusals[event.number])
     return Plan(operation.answer_of(event))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from onepass.files.checkpoint import CheckpointError, from_bytes
 from onepass.service.errors import ProblemError
 from onepass.service.journal import own_key
-from onepass.service.learner import History, Learner
+from onepass.service.model_state import History, ModelState
 from onepass.service.operations.base import Change, Operation, Plan, Planning
 from onepass.service.served import RowModel, Served, serve
 from onepass.tables.columns.wording import listed
@@ -22,16 +22,16 @@ class Rollback(Operation):
 
     def __init__(self, version: int) -> None:
         self.version = version
-        self.earlier: Learner | None = None
+        self.earlier: ModelState | None = None
 
-    def look_back(self, learner: Learner, history: History) -> None:
+    def look_back(self, state: ModelState, history: History) -> None:
         """Recreate the earlier version; a `ProblemError` says why if that is impossible."""
-        origin = learner.origin["version"]
-        if not origin <= self.version <= learner.version:
+        origin = state.origin["version"]
+        if not origin <= self.version <= state.version:
             raise ProblemError(
                 404,
                 "no such version",
-                f"version must be from {origin} to {learner.version}, got {self.version}",
+                f"version must be from {origin} to {state.version}, got {self.version}",
                 field="version",
             )
         self.earlier = history.at(self.version)
@@ -40,7 +40,7 @@ class Rollback(Operation):
         """Say where to go, together with the model that was found there: its events may be deleted one day."""
         assert self.earlier is not None
         number = planning.next_number
-        becomes = planning.learner.back_to(self.earlier, number)
+        becomes = planning.state.back_to(self.earlier, number)
         return Plan({"version": number, "to": self.version}, (_own(planning, "rollback", to=self.version),), becomes)
 
 
@@ -55,8 +55,8 @@ class Shadow(Operation):
 
     def plan(self, planning: Planning) -> Plan:
         """Keep the candidate."""
-        champion = planning.learner.champion.as_rows("a shadow")
-        if planning.learner.candidate is not None:
+        champion = planning.state.champion.as_rows("a shadow")
+        if planning.state.candidate is not None:
             raise ProblemError(409, "shadow taken", "this model has a candidate already; promote or delete it first")
         if differs := _difference(champion, _served(self.content).as_rows("the shadow of another model")):
             raise ProblemError(422, "another shape", f"the candidate must answer the same requests: {differs}")
@@ -119,7 +119,7 @@ def _difference(champion: RowModel, candidate: RowModel) -> str:
 
 
 def _check_candidate(planning: Planning) -> None:
-    if planning.learner.candidate is None:
+    if planning.state.candidate is None:
         raise ProblemError(409, "no shadow", "this model has no candidate; set one first")
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from onepass.service.playground.learner import Recipe
+from onepass.service.playground.following import Recipe
 
 __all__ = [
     "Activation",

@@ -4,13 +4,16 @@ A `RowModel` turns requests into numbers, predicts, and learns rows; a `BanditMo
 of the service knows nothing else about models.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
+from onepass._plugins import loaded
 from onepass.service.errors import ProblemError
 from onepass.service.served.bandit import BanditModel
 from onepass.service.served.base import RowModel, RowNumbers, Served
 from onepass.service.served.estimator import EstimatorRows
-from onepass.service.served.plain import FleetRows, PlainRows
+from onepass.service.served.fleet import FleetEstimatorRows, FleetRows
+from onepass.service.served.plain import PlainRows
 from onepass.service.served.table import TableRows
 
 __all__ = [
@@ -25,12 +28,25 @@ __all__ = [
     "serve",
 ]
 
-_KINDS: tuple[type[Served], ...] = (TableRows, EstimatorRows, PlainRows, FleetRows, BanditModel)
+_KINDS: tuple[type[Served], ...] = (
+    TableRows,
+    EstimatorRows,
+    PlainRows,
+    FleetRows,
+    FleetEstimatorRows,
+    BanditModel,
+)
+
+
+def _kinds() -> Iterator[type[Served]]:
+    """The kinds of this library, then those of other packages, which are looked for if none of ours will do."""
+    yield from _KINDS
+    yield from loaded("served")
 
 
 def serve(model: Any) -> Served:
     """Put a model of the library behind the questions that the service asks."""
-    for kind in _KINDS:
+    for kind in _kinds():
         if kind.accepts(model):
             return kind(model)
     raise ProblemError(

@@ -107,7 +107,7 @@ class Served(ABC):
         return {}
 
     def published(self) -> Self:
-        """What predictions are made with from now on: a copy that nobody changes, if there are any."""
+        """What predictions are made with from now on: a copy that never changes, if it makes any."""
         return self
 
     def refuse_unknown(self, names: Sequence[str]) -> None:
@@ -196,7 +196,7 @@ class RowModel(Served):
         raise not_for(self.kind, "explaining predictions")
 
     def published(self) -> Self:
-        """A copy that nobody changes, for predictions."""
+        """A copy for predictions, which never changes."""
         return type(self)(deepcopy(self.model))
 
 

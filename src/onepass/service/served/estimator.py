@@ -1,13 +1,9 @@
-"""Estimators: models of a table whose columns are plain numbers, taken as they are."""
+"""Estimators: their rows are plain numbers, and they know what an average one is."""
 
-import json
-from collections.abc import Sequence
 from copy import copy, deepcopy
 from typing import Any, Self
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from onepass._typing import FloatArray
 from onepass.estimators import (
@@ -20,18 +16,14 @@ from onepass.estimators import (
 from onepass.estimators.batch import PredictedRows
 from onepass.files.checkpoint import to_bytes
 from onepass.service.errors import ProblemError
-from onepass.service.served.base import Bad, RowNumbers
-from onepass.service.served.table import TableRows, column_of
-from onepass.service.served.values import raise_first, refuse_keys
-from onepass.service.wire import Inputs, Key, Scalar
+from onepass.service.served.base import RowNumbers
+from onepass.service.served.numbers import NumberRows, Numbers, number_columns
 from onepass.tables.columns.encoding import Encoding
-from onepass.tables.columns.number import FARTHEST, Number
-from onepass.tables.columns.values import describe_type, is_numeric, plain
 from onepass.tables.explanation import Explanation, explain
 from onepass.tables.model import TabularModel
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
 
-__all__ = ["EstimatorRows", "table_of_numbers"]
+__all__ = ["EstimatorRows"]
 
 _ESTIMATORS = (
     BayesianMLPClassifier,
@@ -41,17 +33,20 @@ _ESTIMATORS = (
 )
 
 
-class EstimatorRows(TableRows):
+class EstimatorRows(NumberRows):
     """An estimator: rows are lists of numbers, or objects by the names of its features."""
 
     kind = "estimator"
 
     def __init__(self, estimator: Any) -> None:
         # Rows come as plain numbers, for which scikit-learn would warn if it knew names: these are kept separately.
-        self.model = copy(estimator)
-        self._given_names = self.model.__dict__.pop("feature_names_in_", None)
-        self._allows_missing = getattr(estimator, "missing", "error") == "mean"
-        self._begin(_table_of(self.model, self._given_names))
+        self._begin(copy(estimator), _target_of(estimator))
+
+    def _begin(self, own: Any, target: Target) -> None:
+        self._given_names = own.__dict__.pop("feature_names_in_", None)
+        names = [f"x{i}" for i in range(own.n_features_in_)] if self._given_names is None else self._given_names
+        super().__init__(own, target, names, allows_missing=getattr(own, "missing", "error") != "error")
+        self.expects_outliers = bool(own.outliers)
 
     @classmethod
     def accepts(cls, model: Any) -> bool:
@@ -68,56 +63,20 @@ class EstimatorRows(TableRows):
         """Rows counted but not learned, since their target was absurdly far off."""
         return int(self.model.n_set_aside_)
 
-    def read(self, rows: Sequence[Inputs], keys: Sequence[Key | None]) -> tuple[RowNumbers, Bad]:
-        """Rows as numbers."""
-        bad: Bad = {}
-        refuse_keys(keys, bad)
-        return RowNumbers(self._read_numbers(rows, bad)), bad
-
-    def _read_numbers(self, rows: Sequence[Inputs], bad: Bad) -> FloatArray:
-        X = np.zeros((len(rows), len(self._names)))
-        for i, row in enumerate(rows):
-            named = row if isinstance(row, list) and len(row) == len(self._names) else self._named(row, i, bad)
-            if i not in bad:
-                values = named if isinstance(named, list) else [named.get(name) for name in self._names]
-                X[i] = [self._number(*given, i, bad) for given in zip(values, self._names, strict=True)]
-        return X
-
-    def _number(self, value: Scalar, name: str, i: int, bad: Bad) -> float:
-        if type(value) in (int, float) and abs(value) <= FARTHEST:  # type: ignore[arg-type]
-            return float(value)  # type: ignore[arg-type]
-        if value is None and self._allows_missing:
-            return float("nan")
-        shown = "is missing" if value is None else f"is {json.dumps(value)[:60]}, not a number that can be learned"
-        bad.setdefault(i, ProblemError(422, "bad value", f"{name} {shown}", field=f"x.{name}"))
-        return 0.0
-
-    def read_table(self, table: Any, *, learn: bool) -> tuple[RowNumbers, FloatArray | None]:
-        """Rows of an Arrow batch, a column per number."""
-        self._check_table(table, [] if self._allows_missing else self._names)
-        bad: Bad = {}
-        X = np.empty((table.num_rows, len(self._names)))
-        for place, name in enumerate(self._names):
-            X[:, place] = self._numbers_in(column_of(table, name), name, bad)
-        y = self._read_target_column(table, bad) if learn else None
-        raise_first(bad)
-        return RowNumbers(X), y
-
-    def _numbers_in(self, column: Any, name: str, bad: Bad) -> FloatArray:
-        column = plain(column)
-        if not is_numeric(column.type) and not pa.types.is_null(column.type):
-            words = f"column {name!r} holds {describe_type(column.type)} where numbers were expected"
-            raise ProblemError(422, "bad value", words, field=name)
-        values = np.asarray(pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False))
-        for i in np.flatnonzero(~(np.abs(values) <= FARTHEST)).tolist():
-            self._number(None if np.isnan(values[i]) else float(values[i]), name, i, bad)
-        return values
-
     def learn(self, rows: RowNumbers, y: FloatArray) -> PredictedRows:
         """Learn rows in their order."""
-        predicted: PredictedRows = learner_of(self.model).predict_then_learn(rows.X, y)
-        self._table.n_rows = self.n_seen
+        predicted: PredictedRows = learner_of(self.model).predict_then_learn(rows.X, y, **self.options(rows))
         return predicted
+
+    def predict_numbers(self, rows: RowNumbers, level: float) -> Numbers:
+        """Mean, standard deviation and interval."""
+        given = self.options(rows)
+        mean, std = self.model.predict(rows.X, return_std=True, **given)
+        return Numbers(mean, std, *self.model.predict_interval(rows.X, level=level, **given))
+
+    def predict_proba(self, rows: RowNumbers) -> FloatArray:
+        """Probabilities of all classes."""
+        return np.asarray(self.model.predict_proba(rows.X, **self.options(rows)))
 
     def close_block(self) -> None:
         """Let rows that were learned wait for no others, so that it does not matter where snapshots are taken."""
@@ -136,18 +95,14 @@ class EstimatorRows(TableRows):
         return self._around(_Scaled(self.model)).weights()
 
     def _around(self, estimator: Any) -> TabularModel:
-        return table_of_numbers(estimator, self._names, self._table.target)
-
-    def facts(self) -> dict[str, str]:
-        """What the model is, in words."""
-        return {"model": repr(self.model), "rows learned": f"{self.n_seen:,}"}
+        return TabularModel.around(estimator, Encoding(number_columns(self.names), {}), self.target)
 
     def content(self) -> bytes:
         """The estimator as a file, with the names that it was given."""
         return to_bytes(self._named_model())
 
     def published(self) -> Self:
-        """A copy that nobody changes."""
+        """A copy that never changes."""
         return type(self)(deepcopy(self._named_model()))
 
     def _named_model(self) -> Any:
@@ -211,24 +166,13 @@ class _Scaled:
         return np.asarray(X * self._scaling.scale + self._scaling.centre)
 
 
-def table_of_numbers(estimator: Any, names: Sequence[str], target: Target) -> TabularModel:
-    """The model of a table of numbers that are taken as they are."""
-    return TabularModel.around(estimator, Encoding(tuple(Number(name, 0.0, 1.0, False) for name in names), {}), target)
-
-
-def _table_of(estimator: Any, names: Any) -> TabularModel:
-    """An estimator as the model of a table."""
+def _target_of(estimator: Any) -> Target:
     if learner_of(estimator).encoder.categories is not None:
         raise ProblemError(
             422,
             "not a model to serve",
             "an estimator with categorical columns can't be served: make the model with 'onepass fit' instead",
         )
-    names = [f"x{i}" for i in range(estimator.n_features_in_)] if names is None else names
-    return table_of_numbers(estimator, [str(name) for name in names], _target_of(estimator))
-
-
-def _target_of(estimator: Any) -> Target:
     classes = getattr(estimator, "classes_", None)
     if classes is not None:
         numeric = np.issubdtype(np.asarray(classes).dtype, np.number)

@@ -70,7 +70,7 @@ def _too_large(limit: int) -> ProblemError:
     return ProblemError(413, "body too large", words, more={"limit": limit})
 
 
-_UNSAID = ("", "application/x-www-form-urlencoded")  # nobody has said what it is
+_UNSAID = ("", "application/x-www-form-urlencoded")  # the client has not said what it is
 
 
 def media_type(content_type: bytes) -> str:
@@ -154,7 +154,7 @@ def from_text(value: str, kind: Any, field: str) -> Any:
     except msgspec.ValidationError:
         found = find_mismatch(value, kind, field)
         words = f"{field} can't be this" if found is None else found.words
-        got = "" if found is not None and found.words.endswith(repr(value)) else f", got {value!r}"
+        got = "" if found is not None and found.names_value else f", got {value!r}"
         raise ProblemError(422, f"bad {field}", words + got, field=field) from None
 
 

@@ -71,7 +71,7 @@ async def metrics(call: Call) -> dict[str, Any]:
 
 async def weights(call: Call) -> dict[str, Any]:
     """What each feature does."""
-    return call.model.weights()
+    return await call.model.weights()
 
 
 async def waiting(call: Call) -> dict[str, Any]:

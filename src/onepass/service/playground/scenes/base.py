@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from onepass.service.playground.learner import Learned
+from onepass.service.playground.following import Learned
 
 __all__ = ["Scene", "View", "numbers_learned", "plural", "rows_learned"]
 
@@ -31,7 +31,7 @@ def numbers_learned(learned: Learned, points: list[tuple[float, float]]) -> str:
 
     Examples
     --------
-    >>> from onepass.service.playground.learner import Effect
+    >>> from onepass.service.playground.following import Effect
     >>> numbers_learned(Learned(1, False, Effect(0.0, 1.0, 0.3, 0.5)), [(0.0, 0.0), (1.0, 0.4)])
     'Point 2 at x = 1.00, y = 0.40: one step, and the band there shrank from ±1.96 to ±0.98.'
     >>> numbers_learned(Learned(2, True, None), [(0.0, 0.0), (1.0, 0.4)])

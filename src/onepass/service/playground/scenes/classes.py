@@ -7,8 +7,8 @@ import numpy as np
 from msgspec import Meta
 
 from onepass._typing import FloatArray
+from onepass.service.playground.following import Follower, Learned, Recipe
 from onepass.service.playground.knobs import Forgetting, HiddenActivation, HiddenUnits, PriorScale, Request
-from onepass.service.playground.learner import Learned, Learner, Recipe
 from onepass.service.playground.plane import MAX_POINTS, X_RANGE, Y_RANGE, Coordinate, floats
 from onepass.service.playground.scenes.base import Scene, View, rows_learned
 
@@ -88,31 +88,31 @@ class ClassesScene(Scene):
     """One model of the plane."""
 
     def __init__(self) -> None:
-        self._learner = Learner()
+        self._follower = Follower()
 
     def view(self, request: ClassesRequest) -> ClassesView:
         """Learn the points that are new, and draw the maps."""
-        learner = self._learner
+        follower = self._follower
         rows = [(x, y, float(label)) for x, y, label in request.points]
-        learned = learner.follow(request.recipe(), rows)
-        plane = learner.predict(_plane())
+        learned = follower.follow(request.recipe(), rows)
+        plane = follower.predict(_plane())
         array = np.array(rows, dtype=np.float64).reshape(-1, 3)
-        at_points = learner.predict(array[:, :2]).mean if rows else np.empty(0)
+        at_points = follower.predict(array[:, :2]).mean if rows else np.empty(0)
         return ClassesView(
             says=_says(learned, request.points),
             cells=_CELLS,
             probability=floats(plane.mean),
             std=floats(np.sqrt(plane.var)),
             doubts=self._doubts(array),
-            n_seen=learner.model.n_seen,
-            log_evidence=learner.model.log_evidence,
+            n_seen=follower.model.n_seen,
+            log_evidence=follower.model.log_evidence,
             correct=float(np.mean((at_points > 0.5) == array[:, 2])) if rows else None,
         )
 
     def _doubts(self, rows: FloatArray) -> list[float]:
         if not len(rows):
             return []
-        return [float(doubt) for doubt in self._learner.model.outlier_probability(rows[:, :2], rows[:, 2])]
+        return [float(doubt) for doubt in self._follower.model.outlier_probability(rows[:, :2], rows[:, 2])]
 
 
 def _plane() -> FloatArray:

@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from onepass.service.playground.following import Follower, Learned
 from onepass.service.playground.knobs import Forgetting, NumberRequest
-from onepass.service.playground.learner import Learned, Learner
 from onepass.service.playground.plane import GRID, MAX_POINTS, NumberPoint, floats
 from onepass.service.playground.scenes.base import Scene, View, numbers_learned
 
@@ -66,44 +66,44 @@ class CurveScene(Scene):
     """One model, followed point by point."""
 
     def __init__(self) -> None:
-        self._learner = Learner()
+        self._follower = Follower()
 
     def view(self, request: CurveRequest) -> CurveView:
         """Learn the points that are new, and show the band."""
-        learner = self._learner
-        learned = learner.follow(request.recipe(forgetting=request.forgetting), request.points)
-        model = learner.model
-        draws = learner.draw(GRID[:, None], request.draws) if request.draws else np.empty((0, len(GRID)))
+        follower = self._follower
+        learned = follower.follow(request.recipe(forgetting=request.forgetting), request.points)
+        model = follower.model
+        draws = follower.draw(GRID[:, None], request.draws) if request.draws else np.empty((0, len(GRID)))
         return CurveView(
             says=numbers_learned(learned, request.points),
-            band=band_of(learner),
+            band=band_of(follower),
             draws=[floats(draw) for draw in draws],
             n_seen=model.n_seen,
             log_evidence=model.log_evidence,
-            noise=float(np.sqrt(np.ravel(learner.predict(GRID[:1, None]).noise_var)[0])),
-            weights=_weights(learner),
+            noise=float(np.sqrt(np.ravel(follower.predict(GRID[:1, None]).noise_var)[0])),
+            weights=_weights(follower),
             n_weights=len(model.mean),
-            surprise=_surprise(learner, learned, request.points),
+            surprise=_surprise(follower, learned, request.points),
         )
 
 
-def band_of(learner: Learner) -> Band:
+def band_of(follower: Follower) -> Band:
     """What a model predicts on the grid."""
-    seen = learner.predict(GRID[:, None])
+    seen = follower.predict(GRID[:, None])
     return Band(floats(seen.mean), floats(np.sqrt(seen.var)), floats(np.sqrt(seen.var + seen.noise_var)))
 
 
-def _weights(learner: Learner) -> list[Weight]:
-    assert learner.recipe is not None
-    if learner.recipe.kind not in ("perceptron", "bumps"):
+def _weights(follower: Follower) -> list[Weight]:
+    assert follower.recipe is not None
+    if follower.recipe.kind not in ("perceptron", "bumps"):
         return []
-    model = learner.model
+    model = follower.model
     pairs = zip(model.mean.tolist(), np.sqrt(np.diag(model.cov)).tolist(), strict=True)
     return [Weight(mean, std) for mean, std in pairs]
 
 
-def _surprise(learner: Learner, learned: Learned, points: list[tuple[float, float]]) -> float | None:
+def _surprise(follower: Follower, learned: Learned, points: list[tuple[float, float]]) -> float | None:
     if learned.effect is None:
         return None
-    mean, std = learner.predicted[-1]
+    mean, std = follower.predicted[-1]
     return abs(points[-1][1] - mean) / std

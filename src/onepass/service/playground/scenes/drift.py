@@ -7,8 +7,8 @@ import numpy as np
 from msgspec import Meta
 
 from onepass._typing import FloatArray
+from onepass.service.playground.following import Follower, Recipe
 from onepass.service.playground.knobs import Request
-from onepass.service.playground.learner import Learner, Recipe
 from onepass.service.playground.plane import floats
 from onepass.service.playground.scenes.base import Scene, View
 
@@ -91,17 +91,17 @@ class DriftScene(Scene):
     """Three models of one stream."""
 
     def __init__(self) -> None:
-        self._learners = {"plain": Learner(), "forgetting": Learner(), "auto": Learner()}
+        self._followers = {"plain": Follower(), "forgetting": Follower(), "auto": Follower()}
 
     def view(self, request: DriftRequest) -> DriftView:
         """Let every model predict and learn the readings that are new."""
         truth, values = readings(request)
         now = request.steps
         rows = [(*inputs, value) for inputs, value in zip(_cycle(now).tolist(), values[:now].tolist(), strict=True)]
-        for name, learner in self._learners.items():
-            learner.follow(_recipe(request, name), rows)
-        tracks = [_track(name, learner, truth[:now]) for name, learner in self._learners.items()]
-        rates = {str(rate): float(share) for rate, share in self._learners["auto"].model.drift_.items()}
+        for name, follower in self._followers.items():
+            follower.follow(_recipe(request, name), rows)
+        tracks = [_track(name, follower, truth[:now]) for name, follower in self._followers.items()]
+        rates = {str(rate): float(share) for rate, share in self._followers["auto"].model.drift_.items()}
         return DriftView(
             says=_says(now, tracks),
             readings=floats(values[:now]),
@@ -146,8 +146,8 @@ def _recipe(request: DriftRequest, name: str) -> Recipe:
     )
 
 
-def _track(name: str, learner: Learner, truth: FloatArray) -> Track:
-    predicted = np.array(learner.predicted).reshape(-1, 2)
+def _track(name: str, follower: Follower, truth: FloatArray) -> Track:
+    predicted = np.array(follower.predicted).reshape(-1, 2)
     misses = (predicted[:, 0] - truth)[-_RECENT:]
     return Track(
         name,

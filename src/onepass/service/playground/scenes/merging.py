@@ -8,8 +8,8 @@ import numpy as np
 from msgspec import Meta
 
 from onepass import merge
+from onepass.service.playground.following import Follower, Recipe
 from onepass.service.playground.knobs import NumberRequest
-from onepass.service.playground.learner import Learner, Recipe
 from onepass.service.playground.plane import GRID, MAX_POINTS, Coordinate
 from onepass.service.playground.scenes.base import Scene, View
 from onepass.service.playground.scenes.curve import Band, band_of
@@ -43,38 +43,38 @@ class MergingScene(Scene):
     """A model per half, and one of all points."""
 
     def __init__(self) -> None:
-        self._halves, self._whole = (Learner(), Learner()), Learner()
+        self._halves, self._whole = (Follower(), Follower()), Follower()
 
     def view(self, request: MergingRequest) -> MergingView:
         """Learn what is new in each half and in the whole, and merge."""
         recipe = request.recipe()
-        for half, learner in enumerate(self._halves):
-            learner.follow(recipe, [(x, y) for x, y, of in request.points if of == half])
+        for half, follower in enumerate(self._halves):
+            follower.follow(recipe, [(x, y) for x, y, of in request.points if of == half])
         self._whole.follow(recipe, [(x, y) for x, y, _ in request.points])
         merged, why = self._merge(recipe)
         difference = None if merged is None else self._difference(merged)
         exact = difference is not None and difference < _ROUNDING
-        counts = " and ".join(str(learner.model.n_seen) for learner in self._halves)
+        counts = " and ".join(str(follower.model.n_seen) for follower in self._halves)
         return MergingView(
             says=f"The halves have learned {counts} points. {why or _compared(difference, exact)}",
-            halves=[band_of(learner) for learner in self._halves],
+            halves=[band_of(follower) for follower in self._halves],
             merged=None if merged is None else band_of(merged),
             whole=band_of(self._whole),
             difference=difference,
             exact=exact,
         )
 
-    def _merge(self, recipe: Recipe) -> tuple[Learner | None, str]:
+    def _merge(self, recipe: Recipe) -> tuple[Follower | None, str]:
         """The merged model or, if there is none, why."""
-        merged = Learner()
+        merged = Follower()
         merged.follow(recipe, [])
         try:
-            merged.model = merge(recipe.make(), [copy.deepcopy(learner.model) for learner in self._halves])
+            merged.model = merge(recipe.make(), [copy.deepcopy(follower.model) for follower in self._halves])
         except ValueError as error:
             return None, f"They can't be merged: {error}."
         return merged, ""
 
-    def _difference(self, merged: Learner) -> float:
+    def _difference(self, merged: Follower) -> float:
         whole = self._whole.predict(GRID[:, None])
         gaps = np.abs(merged.predict(GRID[:, None]).mean - whole.mean)
         return float(np.max(gaps / np.sqrt(whole.var)))

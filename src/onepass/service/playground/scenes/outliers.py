@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from onepass.service.playground.following import Follower
 from onepass.service.playground.knobs import NumberRequest
-from onepass.service.playground.learner import Learner
 from onepass.service.playground.plane import MAX_POINTS, NumberPoint
 from onepass.service.playground.scenes.base import Scene, View, numbers_learned, plural
 from onepass.service.playground.scenes.curve import Band, band_of
@@ -48,7 +48,7 @@ class OutliersScene(Scene):
     """Two models of the same points."""
 
     def __init__(self) -> None:
-        self._plain, self._robust = Learner(), Learner()
+        self._plain, self._robust = Follower(), Follower()
 
     def view(self, request: OutliersRequest) -> OutliersView:
         """Learn the points that are new, twice."""

@@ -15,7 +15,7 @@ from onepass.events import Event
 from onepass.files.checkpoint import to_bytes
 from onepass.service.errors import ProblemError
 from onepass.service.journal import replay
-from onepass.service.learner import Learner, Prepared
+from onepass.service.model_state import ModelState, Prepared
 from onepass.service.served import BanditModel, RowModel
 from tests.helpers.served import EXAMPLES, content
 
@@ -47,19 +47,19 @@ class Past:
         """The event of this name."""
         return next((one for one in self.events if (one.kind, one.key) == (kind, key)), None)
 
-    def at(self, version: int) -> Learner:
+    def at(self, version: int) -> ModelState:
         """What the events up to a version had led to."""
         return self.replayed(version)
 
-    def replayed(self, until: int, snapshots: float = 0.0, seed: int = 0) -> Learner:
+    def replayed(self, until: int, snapshots: float = 0.0, seed: int = 0) -> ModelState:
         """Apply events, and take a snapshot after some groups of them, from which the learner goes on."""
         rng = np.random.default_rng(seed)
-        learner: Learner | None = None
+        learner: ModelState | None = None
         for _, group in groupby(self.events[:until], lambda event: event.payload["group"]):
             learner = replay(learner, iter(list(group)), self)
             assert learner is not None
             if rng.random() < snapshots:
-                learner = Learner.from_content(learner.content())
+                learner = ModelState.from_content(learner.content())
         assert learner is not None
         return learner
 

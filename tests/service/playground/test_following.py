@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from onepass import BayesianNetwork, BayesianPerceptron, Mixture
-from onepass.service.playground.learner import Learner, Recipe, Row
+from onepass.service.playground.following import Follower, Recipe, Row
 
 ROWS: list[Row] = [(-2.0, 0.5), (-0.7, -1.0), (0.4, 0.3), (1.5, 1.2), (2.4, 0.9), (0.1, 0.2)]
 GRID = np.linspace(-3.0, 3.0, 31)[:, None]
@@ -46,17 +46,17 @@ def library_model(name: str) -> Any:
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_points_added_one_by_one_are_what_the_library_learns_in_one_call(name: str) -> None:
-    learner = Learner()
+    follower = Follower()
     for n in range(len(ROWS) + 1):
-        learned = learner.follow(RECIPES[name], ROWS[:n])
+        learned = follower.follow(RECIPES[name], ROWS[:n])
         assert (learned.n_new, learned.anew) == (min(n, 1), False)
     rows = np.array(ROWS)
     see = bumps if name == "bumps" else np.asarray
     wanted = library_model(name).learn(see(rows[:, :1]), rows[:, 1]).predict(see(GRID))
-    found = learner.predict(GRID)
+    found = follower.predict(GRID)
     np.testing.assert_allclose(found.mean, wanted.mean, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.var, wanted.var, rtol=1e-9)
-    assert learner.model.n_seen == len(ROWS)
+    assert follower.model.n_seen == len(ROWS)
 
 
 @pytest.mark.parametrize(
@@ -70,40 +70,40 @@ def test_points_added_one_by_one_are_what_the_library_learns_in_one_call(name: s
 )
 def test_a_changed_past_is_learned_again_from_the_prior(rows: list[Row]) -> None:
     recipe = RECIPES["bent perceptron"]
-    learner, fresh = Learner(), Learner()
-    learner.follow(recipe, ROWS)
-    learned = learner.follow(recipe, rows)
+    follower, fresh = Follower(), Follower()
+    follower.follow(recipe, ROWS)
+    learned = follower.follow(recipe, rows)
     assert (learned.n_new, learned.anew) == (len(rows), True)
     fresh.follow(recipe, rows)
-    np.testing.assert_array_equal(learner.predict(GRID).mean, fresh.predict(GRID).mean)
-    assert learner.predicted == fresh.predicted
+    np.testing.assert_array_equal(follower.predict(GRID).mean, fresh.predict(GRID).mean)
+    assert follower.predicted == fresh.predicted
 
 
 def test_another_setting_is_learned_from_the_prior_and_the_same_one_not() -> None:
-    learner = Learner()
-    learner.follow(RECIPES["perceptron"], ROWS)
-    assert learner.follow(RECIPES["network"], ROWS).anew
-    assert learner.follow(RECIPES["network"], ROWS) == (0, False, None)
+    follower = Follower()
+    follower.follow(RECIPES["perceptron"], ROWS)
+    assert follower.follow(RECIPES["network"], ROWS).anew
+    assert follower.follow(RECIPES["network"], ROWS) == (0, False, None)
 
 
 def test_the_effect_of_a_row_is_what_the_library_predicts_before_and_after_it() -> None:
-    learner, model = Learner(), library_model("perceptron")
-    learner.follow(RECIPES["perceptron"], ROWS[:-1])
-    effect = learner.follow(RECIPES["perceptron"], ROWS).effect
+    follower, model = Follower(), library_model("perceptron")
+    follower.follow(RECIPES["perceptron"], ROWS[:-1])
+    effect = follower.follow(RECIPES["perceptron"], ROWS).effect
     *before, last = ROWS
     model.learn([row[:1] for row in before], [row[1] for row in before])
     old = model.predict(last[:1])
     new = model.learn(last[:1], last[1]).predict(last[:1])
     assert effect is not None
     np.testing.assert_allclose(effect, (old.mean, old.var**0.5, new.mean, new.var**0.5), rtol=1e-12)
-    np.testing.assert_allclose(learner.predicted[-1], (old.mean, (old.var + 0.04) ** 0.5), rtol=1e-12)
+    np.testing.assert_allclose(follower.predicted[-1], (old.mean, (old.var + 0.04) ** 0.5), rtol=1e-12)
     assert effect.std_after < effect.std_before
 
 
 def test_drawn_functions_bend_with_the_belief_and_do_not_jump() -> None:
-    learner = Learner()
-    learner.follow(RECIPES["bumps"], ROWS)
-    before = learner.draw(GRID, 3)
-    np.testing.assert_array_equal(learner.draw(GRID, 3), before)
-    learner.follow(RECIPES["bumps"], [*ROWS, (2.4, 0.9)])  # hardly news
-    assert 0.0 < np.abs(learner.draw(GRID, 3) - before).max() < 0.5
+    follower = Follower()
+    follower.follow(RECIPES["bumps"], ROWS)
+    before = follower.draw(GRID, 3)
+    np.testing.assert_array_equal(follower.draw(GRID, 3), before)
+    follower.follow(RECIPES["bumps"], [*ROWS, (2.4, 0.9)])  # hardly news
+    assert 0.0 < np.abs(follower.draw(GRID, 3) - before).max() < 0.5

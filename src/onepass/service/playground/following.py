@@ -16,7 +16,7 @@ from onepass.likelihoods import named
 from onepass.models.mixture import with_drift
 from onepass.service.playground.plane import X_RANGE
 
-__all__ = ["Effect", "Learned", "Learner", "Recipe", "Row"]
+__all__ = ["Effect", "Follower", "Learned", "Recipe", "Row"]
 
 Row: TypeAlias = tuple[float, ...]
 """One observation: the inputs, and last the target."""
@@ -82,7 +82,7 @@ class Learned(NamedTuple):
     """Of the last row, if it was learned just now."""
 
 
-class Learner:
+class Follower:
     """A model, and the rows it has learned."""
 
     def __init__(self) -> None:

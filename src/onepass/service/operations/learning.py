@@ -11,7 +11,7 @@ import msgspec
 from onepass._typing import FloatArray
 from onepass.events import Event
 from onepass.service.errors import ProblemError
-from onepass.service.learner import History, Learner, Prepared, read_inputs, read_label, table_bytes
+from onepass.service.model_state import History, ModelState, Prepared, read_inputs, read_label, table_bytes
 from onepass.service.operations.base import Change, Operation, Plan, Planning, check_free, check_kept, digest, encode
 from onepass.service.served import RowModel, RowNumbers
 from onepass.service.served.base import answers
@@ -86,7 +86,7 @@ class Predict(RowOperation):
         """Keep the prediction; a label that has come before is learned with it."""
         check_free(planning, self.id, "learn", "rows")
         label = planning.find("label", self.id)
-        answer = Prediction(planning.learner.version, self.id, **self.answer)
+        answer = Prediction(planning.state.version, self.id, **self.answer)
         payload: dict[str, Any] = {"request": self.request}
         prepared = None
         if label is not None:
@@ -236,11 +236,11 @@ class Label(_Learning):
         return Plan(answer, (Change(self.kind, self.id, payload, encode(self.given_y), more, prepared),))
 
 
-def prepare(operations: Sequence[Operation], learner: Learner, history: History) -> None:
+def prepare(operations: Sequence[Operation], state: ModelState, history: History) -> None:
     """Read and predict the rows of all operations at once; what is wrong with one is its own problem."""
     for one in operations:
         try:
-            one.look_back(learner, history)
+            one.look_back(state, history)
         except ProblemError as problem:
             one.problem = problem
     by_row = [one for one in operations if isinstance(one, RowOperation)]
@@ -249,7 +249,7 @@ def prepare(operations: Sequence[Operation], learner: Learner, history: History)
     if not (by_row or targeted or batches):
         return
     try:
-        model = learner.champion.as_rows("rows with targets")
+        model = state.champion.as_rows("rows with targets")
     except ProblemError as problem:
         for one in (*by_row, *targeted, *batches):
             one.problem = problem
@@ -279,4 +279,4 @@ def _predict(wanted: list[Predict], model: RowModel) -> None:
 
 
 def _rows_of(planning: Planning) -> RowModel:
-    return planning.learner.champion.as_rows("rows with targets")
+    return planning.state.champion.as_rows("rows with targets")

@@ -1,8 +1,8 @@
 """What the events of one model have led to: the model, its candidate, and how well both predict.
 
-A `Learner` changes by events alone, one after the other, and every event says all that is needed: what was decided when
-it was written is not decided again. The same events therefore give the same model, bit for bit, whenever and wherever
-they are applied. It knows nothing about threads, files or HTTP.
+A `ModelState` changes by events alone, one after the other, and every event says all that is needed: what was decided
+when it was written is not decided again. The same events therefore give the same model, bit for bit, whenever and
+wherever they are applied. It knows nothing about threads, files or HTTP.
 """
 
 import json
@@ -26,7 +26,7 @@ from onepass.service.scores import AlarmKind, Scores
 from onepass.service.served import RowModel, RowNumbers, Served, serve
 from onepass.service.served.values import raise_first
 
-__all__ = ["History", "Learner", "Prepared", "cant_be_learned", "read_inputs", "read_label", "table_bytes"]
+__all__ = ["History", "ModelState", "Prepared", "cant_be_learned", "read_inputs", "read_label", "table_bytes"]
 
 _log = logging.getLogger(__name__)
 _REFUSALS = 1000  # that are remembered
@@ -69,11 +69,11 @@ class History(Protocol):
     def find(self, kind: str, key: str) -> Event | None:
         """The event of this name, or None."""
 
-    def at(self, version: int) -> "Learner":
+    def at(self, version: int) -> "ModelState":
         """What the events up to a version had led to."""
 
 
-class Learner:
+class ModelState:
     """A model in production, with its candidate and scores.
 
     Attributes
@@ -97,8 +97,8 @@ class Learner:
         self.refusals: dict[int, str] = {}
 
     @classmethod
-    def created(cls, event: Event) -> "Learner":
-        """The learner after the event that created it."""
+    def created(cls, event: Event) -> "ModelState":
+        """The state after the event that created it."""
         origin = {"time": event.time, "digest": event.payload["request"], "version": event.number}
         return cls(serve(from_bytes(event.blob)), event.number, origin)
 
@@ -110,7 +110,7 @@ class Learner:
         """
         problems: dict[int, ProblemError] = {}
         for event, _ in events:
-            if event.forgotten:  # nobody knows whether anything was learned from it
+            if event.forgotten:  # it is unknown whether anything was learned from it
                 raise _lost(event)
         loud = [pair for pair in events if not _is_quiet(pair[0])]
         for is_row, run in groupby(loud, lambda pair: pair[0].kind in self.champion.rows):
@@ -210,8 +210,8 @@ class Learner:
         """The model was deleted, and another one made under its name: nothing leads from the one to the other."""
         raise ProblemError(410, "content deleted", f"event {event.number} creates another model of this name")
 
-    def back_to(self, earlier: "Learner", version: int) -> "Learner":
-        """What this learner is once it has gone back to an earlier one, as a version of its own."""
+    def back_to(self, earlier: "ModelState", version: int) -> "ModelState":
+        """What this state is once it has gone back to an earlier one, as a version of its own."""
         found = copy(self)
         found._take_models(earlier)
         found.version = version
@@ -220,7 +220,7 @@ class Learner:
     def _apply_rollback(self, event: Event, history: History) -> None:
         self._take_models(history.at(event.payload["to"]))
 
-    def _take_models(self, earlier: "Learner") -> None:
+    def _take_models(self, earlier: "ModelState") -> None:
         self.champion, self.scores = earlier.champion, earlier.scores
         self.candidate, self.candidate_scores = earlier.candidate, earlier.candidate_scores
 
@@ -240,9 +240,9 @@ class Learner:
     # Snapshots.
 
     def content(self) -> bytes:
-        """All of it as bytes: an archive with the state and the models, the same bytes for the same content."""
+        """All of it as bytes: an archive with a description and the models, the same bytes for the same content."""
         buffer = BytesIO()
-        state = {
+        described = {
             "version": self.version,
             "origin": self.origin,
             "n_refused": self.n_refused,
@@ -251,25 +251,25 @@ class Learner:
             "candidate_scores": None if self.candidate_scores is None else self.candidate_scores.state(),
         }
         with ZipFile(buffer, "w") as archive:
-            archive.writestr(ZipInfo("state.json"), json.dumps(state, sort_keys=True))
+            archive.writestr(ZipInfo("state.json"), json.dumps(described, sort_keys=True))
             archive.writestr(ZipInfo("champion"), self.champion.content())
             if self.candidate is not None:
                 archive.writestr(ZipInfo("candidate"), self.candidate.content())
         return buffer.getvalue()
 
     @classmethod
-    def from_content(cls, content: bytes) -> "Learner":
-        """Make the learner that `content` described."""
+    def from_content(cls, content: bytes) -> "ModelState":
+        """Make the state that `content` described."""
         with ZipFile(BytesIO(content)) as archive:
-            state = json.loads(archive.read("state.json"))
-            learner = cls(serve(from_bytes(archive.read("champion"))), state["version"], state["origin"])
+            described = json.loads(archive.read("state.json"))
+            state = cls(serve(from_bytes(archive.read("champion"))), described["version"], described["origin"])
             if "candidate" in archive.namelist():
-                learner.candidate = serve(from_bytes(archive.read("candidate")))
-        learner.n_refused, learner.refusals = state["n_refused"], dict(state["refusals"])
-        learner.scores = learner.champion.scores(state["scores"])
-        if learner.candidate is not None:
-            learner.candidate_scores = learner.candidate.scores(state["candidate_scores"])
-        return learner
+                state.candidate = serve(from_bytes(archive.read("candidate")))
+        state.n_refused, state.refusals = described["n_refused"], dict(described["refusals"])
+        state.scores = state.champion.scores(described["scores"])
+        if state.candidate is not None:
+            state.candidate_scores = state.candidate.scores(described["candidate_scores"])
+        return state
 
 
 def cant_be_learned(number: int, reason: str) -> ProblemError:

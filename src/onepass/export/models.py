@@ -250,7 +250,7 @@ def estimator_inputs(learner: Learner, x: Expression) -> tuple[Expression, Expre
 def _learner_learning(learner: Learner, z: Expression, centre: float, scale: float) -> Learning | str:
     if isinstance(learner.blueprint, Networks):
         return ""
-    if learner.state.columns is not None:
+    if learner.state.columns is not None and learner.state.columns.learns:
         return "missing='mean' learns the means of its columns as well"
     members = [own for mixture in learner.state.mixtures for _, own in mixture.components]
     if len(members) > 1:

@@ -122,14 +122,14 @@ def _features(columns: tuple[Column, ...], x: Expression) -> Expression:
 
 def _scaled(columns: list[Any], x: Expression) -> Expression:
     centre, inverse = [one.centre for one in columns], [1.0 / one.scale for one in columns]
-    return where(is_nan(x), 0.0, (x - constant(centre, "column_centre")) * constant(inverse, "column_inverse_scale"))
+    return (x - constant(centre, "column_centre")) * constant(inverse, "column_inverse_scale")
 
 
 def _encoded(column: Column, x: Expression) -> Expression:
     missing = is_nan(x)
     flag = where(missing, 1.0, 0.0)
     if isinstance(column, Number):
-        return concat([where(missing, 0.0, (x - column.centre) * (1.0 / column.scale)), flag])
+        return concat([(x - column.centre) * (1.0 / column.scale), flag])
     if isinstance(column, Boolean):
         return where(missing, 0.5, x)
     if isinstance(column, Category):

@@ -18,6 +18,7 @@ from onepass.beliefs.choice import Covariance, belief_type, choose_covariance
 from onepass.beliefs.network import NetworkBelief
 from onepass.beliefs.prior import takes_sparse_rows
 from onepass.estimators import FleetEstimator, learner_of, start_learner
+from onepass.estimators.scaling import zero_for_nan
 from onepass.files.registry import exported, restored
 from onepass.files.state import Arrays, Parameters, as_tally, nested, under
 from onepass.layers.layout import Layout
@@ -178,7 +179,8 @@ class TabularModel:
         encoded = self.encoding.encode(batch.record_batch)
         if self.by is None:
             return encoded
-        return replace(encoded, keys=read_keys(_column_of(batch, self.by), self.by, encoded.bad))
+        X = zero_for_nan(encoded.X)  # a model per key has no variances of inputs
+        return replace(encoded, X=X, keys=read_keys(_column_of(batch, self.by), self.by, encoded.bad))
 
     def _rows_of(self, batch: RowBatch) -> Rows:
         encoded = self.encode(batch)

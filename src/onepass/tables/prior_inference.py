@@ -19,6 +19,7 @@ from scipy.sparse import issparse
 
 from onepass._typing import FloatArray
 from onepass.estimators.batch import as_dense
+from onepass.estimators.scaling import zero_for_nan
 from onepass.tables.columns.boolean import Boolean
 from onepass.tables.columns.encoding import Column, Encoding
 from onepass.tables.columns.number import Number
@@ -65,7 +66,7 @@ def infer_prior(encoding: Encoding, target: Target, sample: Any) -> Prior | None
     if len(kept) < _LEAST_ROWS or np.ptp(y[kept]) == 0.0:
         return None
     responses, units = _as_responses(y[kept], target)
-    found, noise = evident_scales(encoded.X[kept], responses, np.array(groups))
+    found, noise = evident_scales(zero_for_nan(encoded.X[kept]), responses, np.array(groups))
     if isinstance(target, ClassTarget):
         found = found / max(noise, _LEAST_UNEXPLAINED)
     scales = np.minimum(found * units, _WIDEST)

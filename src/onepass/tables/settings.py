@@ -142,6 +142,7 @@ def _shared_options(target: Target, settings: Settings) -> dict[str, Any]:
         "forgetting": settings.forgetting,
         "drift": settings.drift,
         "standardize": False,  # the encoding has done so
+        "missing": "standard",
     }
     for name in ("activation", "intercept_scale"):
         if (chosen := getattr(settings, name)) is not None:

@@ -50,7 +50,7 @@ class EstimatorRows(TableRows):
         # Rows come as plain numbers, for which scikit-learn would warn if it knew names: these are kept separately.
         self.model = copy(estimator)
         self._given_names = self.model.__dict__.pop("feature_names_in_", None)
-        self._allows_missing = getattr(estimator, "missing", "error") == "mean"
+        self._allows_missing = getattr(estimator, "missing", "error") != "error"
         self._begin(_table_of(self.model, self._given_names))
 
     @classmethod

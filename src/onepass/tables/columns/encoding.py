@@ -16,6 +16,7 @@ import pyarrow as pa
 from scipy.sparse import csr_array, hstack
 
 from onepass._typing import FloatArray
+from onepass.estimators.scaling import zero_for_nan
 from onepass.files.state import Parameters
 from onepass.tables.columns.boolean import Boolean
 from onepass.tables.columns.category import Category, Hashed
@@ -37,7 +38,7 @@ _room = threading.local()
 class Encoded:
     """Rows as numbers, ``(n, d)``, and why some were rejected: a row that is bad is all zeros.
 
-    Where a column holds text the rows are sparse.
+    A number that is missing is NaN. Where a column holds text the rows are sparse, and it is 0, the mean.
     """
 
     X: Any
@@ -134,6 +135,7 @@ class Encoding:
         X[list(bad)] = 0.0
         if not self.texts:
             return Encoded(X, bad)
+        X = zero_for_nan(X)
         words = [text.rows(_column_of(record_batch, text.name)) for text in self.texts]
         sparse = csr_array(hstack([csr_array(X), *words], format="csr"))
         for row in bad:
@@ -189,7 +191,7 @@ class Encoding:
                 # A look at the extremes finds infinite, far and missing values; what they are is sorted out only then.
                 if not (row.min(initial=0.0) >= -FARTHEST and row.max(initial=0.0) <= FARTHEST):
                     has_far = has_far or bool((np.abs(row) > FARTHEST).any())
-                    row[~(np.abs(row) <= FARTHEST)] = 0.0  # the mean
+                    row[np.abs(row) > FARTHEST] = 0.0
             places = [at for _, at in numbers]
             together = places == list(range(places[0], places[0] + len(places)))
             X[:, slice(places[0], places[0] + len(places)) if together else places] = scaled.T

@@ -25,7 +25,7 @@ _WHOLE = 2**53  # above, a whole number is not a float of the same value
 
 @dataclass(frozen=True)
 class Number:
-    """Centred and scaled; a missing value is the mean, and has a feature if some were missing among the first rows."""
+    """Centred and scaled; a missing value is NaN, and has a feature if some were missing among the first rows."""
 
     name: str
     centre: float
@@ -64,6 +64,7 @@ class Number:
     def fill_one(self, value: Any, out: list[float], at: int) -> bool:
         """Write the features of a plain value; False if only whole columns of such values are read."""
         if value is None:
+            out[at] = math.nan
             if self.missing:
                 out[at + 1] = 1.0
             return True

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from onepass.tables.options import OPTIONS
+
 if TYPE_CHECKING:
     from onepass.cli.console import Console
     from onepass.tables.columns.errors import SchemaError
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["flag", "schema_error_words", "schema_options", "tell_choices"]
 
-_FLAGS = {"kinds": "--as", "date_formats": "--date-format"}
+_FLAGS = {one.name: one.option for one in OPTIONS}
 
 
 def flag(setting: str) -> str:

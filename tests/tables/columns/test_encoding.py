@@ -43,7 +43,7 @@ def test_every_kind_of_column_is_recognised_in_every_format(tmp_path: Path) -> N
 
 def test_numbers_are_centred_and_scaled_and_missing_ones_say_so() -> None:
     X = encoded(a=[1.0, None, 3.0, float("nan")], b=[5.0, 5.0, 5.0, 5.0])
-    np.testing.assert_allclose(X, [[-1, 0, 0], [np.nan, 1, 0], [1, 0, 0], [np.nan, 1, 0]])
+    np.testing.assert_allclose(X, [[-1.0, 0.0, 0.0], [np.nan, 1.0, 0.0], [1.0, 0.0, 0.0], [np.nan, 1.0, 0.0]])
 
 
 def test_a_value_missing_later_is_unknown() -> None:

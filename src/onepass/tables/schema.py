@@ -69,9 +69,9 @@ class SchemaOptions:
             close = get_close_matches(unknown[0], known, 1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise TypeError(f"{unknown[0]!r} is not an option of a model{hint}")
-        _check_options(options)
         defaults = {one.name: one.default for one in OPTIONS}  # in users' words, such as "learn" for a noise of None
         given = {name: value for name, value in options.items() if value != defaults[name]}
+        _check_options(given)
         settings, notation, own = (
             {name: value for name, value in given.items() if name in _names(kind)} for kind in (Settings, Notation, cls)
         )

@@ -35,8 +35,8 @@ from onepass.export.models import LABEL_STD, Classes, Numbers, predicted, shown_
 from onepass.export.programs import Input, Learning, NotExportableError, Program
 from onepass.tables.columns.boolean import Boolean
 from onepass.tables.columns.category import Category, Hashed
+from onepass.tables.columns.column import Column
 from onepass.tables.columns.date import _YEAR, Date
-from onepass.tables.columns.encoding import Column
 from onepass.tables.columns.number import Number
 from onepass.tables.columns.number_format import NumberFormat
 from onepass.tables.contest import Contest
@@ -57,9 +57,9 @@ def table_program(model: TabularModel, origin: str) -> Program:
             "keys together, or for the rows of one key"
         )
     for column in model.encoding.columns:
-        if column.kind == "text":
+        if not column.is_exportable:
             raise NotExportableError(
-                f"column {column.name!r} is text, which can't be exported: fit without it, or as a category"
+                f"column {column.name!r} is {column.kind}, which can't be exported: fit without it, or as a category"
             )
     columns = model.encoding.columns
     x = row(len(columns))

@@ -14,8 +14,8 @@ from onepass.service.wire import Scalar
 from onepass.tables import options, targets
 from onepass.tables.columns.boolean import Boolean
 from onepass.tables.columns.category import Category, Hashed
+from onepass.tables.columns.column import Column
 from onepass.tables.columns.date import Date
-from onepass.tables.columns.encoding import Column
 from onepass.tables.columns.number import Number
 from onepass.tables.columns.text import Text
 from onepass.tables.options import Plain

@@ -7,9 +7,7 @@ import numpy as np
 
 from onepass.beliefs.choice import BELIEFS, multiply_adds
 from onepass.layers.layout import Layout
-from onepass.tables.columns.boolean import Boolean
 from onepass.tables.columns.missing import values_note
-from onepass.tables.columns.number import Number
 from onepass.tables.columns.wording import listed, standardised
 from onepass.tables.contest import CONTEST_ROWS, Contest
 from onepass.tables.targets import CountTarget, LogTarget, NumberTarget, Target
@@ -217,7 +215,7 @@ def _prior_words(model: "TabularModel") -> str:
     names: dict[str, float] = {}
     at = 0
     for column in model.encoding.columns:
-        names.setdefault("numbers" if isinstance(column, Number | Boolean) else column.name, scale[at])
+        names.setdefault("numbers" if column.shares_scale else column.name, scale[at])
         at += len(column.features)
     words = [f"{own:.2g} ({name})" for name, own in names.items()]
     return f"standard deviation of each weight as the first rows suggest, {listed(words, 6)}"

@@ -12,6 +12,7 @@ from typing import Any
 
 from onepass._limits import MODEL_KINDS, TASKS
 from onepass.beliefs.names import COVARIANCES
+from onepass.tables.columns.names import COLUMN_KINDS
 
 __all__ = ["OPTIONS", "Choice", "Count", "Option", "Plain", "Positive"]
 
@@ -112,7 +113,7 @@ OPTIONS = (
     Option(
         "kinds",
         Plain.COLUMN_KINDS,
-        "What a column holds: number, boolean, category, hashed, date or text.",
+        f"What a column holds: {', '.join(COLUMN_KINDS)}.",
         default=(),
         flag="--as",
         of_rows=True,

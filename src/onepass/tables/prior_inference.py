@@ -20,9 +20,8 @@ from scipy.sparse import issparse
 from onepass._typing import FloatArray
 from onepass.estimators.batch import as_dense
 from onepass.estimators.scaling import zero_for_nan
-from onepass.tables.columns.boolean import Boolean
-from onepass.tables.columns.encoding import Column, Encoding
-from onepass.tables.columns.number import Number
+from onepass.tables.columns.column import Column
+from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.values import Bad, as_texts
 from onepass.tables.targets import ClassTarget, CountTarget, Target
 
@@ -102,7 +101,7 @@ def column_groups(columns: tuple[Column, ...]) -> list[int]:
     """For every feature the number of the scale that its weight shares: 0 for all numbers, else one per column."""
     groups, last = [], 0
     for column in columns:
-        own = not isinstance(column, Number | Boolean)
+        own = not column.shares_scale
         last += own
         groups += [last if own else 0] * len(column.features)
     return groups

@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from onepass._validation import as_count, as_flag, as_seed, one_of
 from onepass.beliefs.prior import takes_sparse_rows
-from onepass.tables.columns.encoding import KINDS, Encoding
+from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.inference import BUCKETS, ONE_HOT, infer, notation_of
+from onepass.tables.columns.names import COLUMN_KINDS
 from onepass.tables.columns.notation import AS_WRITTEN, Notation
 from onepass.tables.columns.roles import check_weights
 from onepass.tables.columns.text import TextSize, has_words_to_learn
@@ -90,7 +91,7 @@ def _check_options(given: dict[str, Any]) -> None:
             as_count(value, name)
         elif kind is Plain.COLUMN_KINDS:
             for column, own in value.items():
-                one_of(own, KINDS, f"{name}[{column!r}]")
+                one_of(own, tuple(COLUMN_KINDS), f"{name}[{column!r}]")
         elif kind in (Plain.NAMES, Plain.WIDTHS) and isinstance(value, str | int):
             raise TypeError(f"{name} must be a list or tuple, got {value!r}; did you mean ({value!r},)?")
         elif kind is Plain.ON_OFF:

@@ -2,14 +2,16 @@
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from onepass._typing import FloatArray
+from onepass._validation import as_flag
 from onepass.files.state import Parameters, as_number
+from onepass.tables.columns.column import Column
 from onepass.tables.columns.date_format import ISO, DateFormat, formats_of
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.missing import notable_words, with_placeholders, without_words
@@ -18,6 +20,9 @@ from onepass.tables.columns.values import Bad, describe_type, is_text, parse_one
 from onepass.tables.columns.wording import listed
 from onepass.tables.reasons import Reason
 
+if TYPE_CHECKING:
+    from onepass.tables.columns.inference import FirstValues, InferenceOptions
+
 __all__ = ["Date", "as_days", "likely_date_format"]
 
 _MICROSECONDS = 86400e6  # per day
@@ -25,15 +30,15 @@ _YEAR = 365.25  # days
 
 
 @dataclass(frozen=True)
-class Date:
+class Date(Column):
     """The trend in years, the day of the week, the season, and the time of day where there is one."""
 
-    name: str
     centre: float  # days since 1970
     clock: bool
     missing: bool
     written: DateFormat = ISO
     kind: ClassVar[str] = "date"
+    is_exportable: ClassVar[bool] = True
     exclusive: ClassVar[tuple[int, tuple[float, ...]]] = (1, (1 / 7,) * 7)
 
     @property
@@ -66,15 +71,12 @@ class Date:
         if self.missing:
             out[np.isnan(days), -1] = 1.0
 
-    def fill_one(self, value: Any, out: list[float], at: int) -> bool:
-        """Write nothing: dates are read by whole columns."""
-        return False
-
     @classmethod
-    def inferred(cls, name: str, array: Any, written: DateFormat = ISO) -> "Date":
+    def inferred(cls, values: "FirstValues", asked: "InferenceOptions") -> "Date":
         """The centre, and whether there are times of day, by the values of some rows."""
         bad: Bad = {}
-        days = as_days(array, name, bad, written)
+        name, written = values.name, values.as_day_numbers or values.as_dates[0]
+        days = as_days(values.array, name, bad, written)
         missing = bool(np.isnan(np.delete(days, list(bad))).any())
         days = days[np.isfinite(days)]
         centre = float(np.floor(days.mean())) if len(days) else 0.0
@@ -90,6 +92,7 @@ class Date:
         """Make the column that `state` described."""
         given = dict(state)
         written = DateFormat.from_state(given)
+        given |= {name: as_flag(given[name], name) for name in ("clock", "missing")}
         return cls(**{**given, "centre": as_number(given["centre"], "centre")}, written=written)
 
 

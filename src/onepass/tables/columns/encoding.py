@@ -18,18 +18,14 @@ from scipy.sparse import csr_array, hstack
 from onepass._typing import FloatArray
 from onepass.estimators.scaling import zero_for_nan
 from onepass.files.state import Parameters
-from onepass.tables.columns.boolean import Boolean
-from onepass.tables.columns.category import Category, Hashed
-from onepass.tables.columns.date import Date
+from onepass.tables.columns.column import Column, column_class
+from onepass.tables.columns.names import COLUMN_KINDS
 from onepass.tables.columns.number import FARTHEST, Number, note_far
 from onepass.tables.columns.text import Text
 from onepass.tables.columns.values import Bad, as_numbers, parse_numbers
 
-__all__ = ["KINDS", "Column", "Encoded", "Encoding"]
+__all__ = ["Encoded", "Encoding"]
 
-Column = Number | Boolean | Category | Hashed | Date | Text
-_CLASSES: dict[str, Any] = {cls.kind: cls for cls in (Number, Boolean, Category, Hashed, Date, Text)}
-KINDS = tuple(_CLASSES)
 _SCRATCH = 2**18  # numbers that are scaled before they are turned into rows
 _room = threading.local()
 
@@ -117,10 +113,7 @@ class Encoding:
 
     def types(self) -> dict[str, Any]:
         """Arrow types in which to ask a reader for the columns."""
-        kinds = {"number": pa.float64(), "boolean": pa.bool_()}
-        types = {column.name: kinds.get(column.kind, pa.string()) for column in self.columns}
-        written = [column for column in self.columns if isinstance(column, Number) and not column.written.is_plain]
-        return types | {column.name: pa.string() for column in written}
+        return {column.name: column.arrow_type for column in self.columns}
 
     def encode(self, record_batch: Any) -> Encoded:
         """Turn the rows of an Arrow record batch into numbers."""
@@ -167,7 +160,7 @@ class Encoding:
         places: list[tuple[Any, int]] = []
         at = 0
         for column in self.columns:
-            if not isinstance(column, Text):
+            if not column.is_sparse:
                 places.append((column, at))
                 at += len(column.features)
         numbers = tuple((column, at) for column, at in places if isinstance(column, Number))
@@ -221,7 +214,7 @@ class Encoding:
         names = [column.name for column in columns]
         if not columns or len(set(names)) != len(names):
             raise ValueError("the encoding must have columns, each once")
-        if any(a.kind == "text" != b.kind for a, b in pairwise(columns)):
+        if any(one.is_sparse and not other.is_sparse for one, other in pairwise(columns)):
             raise ValueError("the columns of text must be the last of the encoding")
         return cls(columns, ignored)
 
@@ -254,14 +247,10 @@ def _column_of(record_batch: Any, name: str) -> Any:
 def _column_from_state(entry: Any) -> Column:
     given = dict(entry)
     kind = given.pop("kind")
-    if kind not in _CLASSES:
+    if kind not in COLUMN_KINDS:
         raise ValueError(f"a column is of the unknown kind {str(kind)[:40]!r}")
     _as_text(given["name"])
-    for name in ("missing", "clock", "codes"):
-        if not isinstance(given.get(name, False), bool):
-            raise ValueError(f"{name} must be true or false, got {given[name]!r}")
-    column: Column = _CLASSES[kind].from_state(given)
-    return column
+    return column_class(kind).from_state(given)
 
 
 def _as_text(value: Any) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.helpers.extending import EXTEND, PackageCopy
 
-# Page, the module that is written if there is one, and a program that uses the addition by its name; it prints what it expects.
+# Page, the module that is written, if any, and a program that uses the addition by its name; it prints what it expects.
 ADDITIONS: dict[str, tuple[str | None, str, str]] = {
     "activation": (
         "activations/sine.py",
@@ -125,7 +125,7 @@ ADDITIONS: dict[str, tuple[str | None, str, str]] = {
 
 
 def files_in_the_table(page: str, module: str | None) -> set[str]:
-    """The files that are touched, as the table of the index names them; for the module to write, its folder is named."""
+    """The files that are touched, as the table of the index names them: of the module to write it names the folder."""
     text = (EXTEND / "index.md").read_text(encoding="utf-8")
     found = re.search(rf"^\|[^|]*\|([^|]*)\| \[[^]]*\]\({page}\.md\) \|$", text, re.MULTILINE)
     assert found, f"the table of the index has no row for {page}.md"

@@ -63,7 +63,7 @@ def test_the_parts_of_a_perceptron_are_those_of_its_weights(tmp_path: Path) -> N
         assert own == pytest.approx(gap @ belief.mean * scale)
         assert std == pytest.approx(np.sqrt(gap @ belief.cov @ gap) * scale)
     # A truth that is known: 1.8 per kilometre, 5 for a van over a sedan, 4 for a guest.
-    km = rows.X[:20, names.index("km")] * model.encoding.columns[0].scale  # type: ignore[union-attr]
+    km = rows.X[:20, names.index("km")] * model.encoding.columns[0].scale  # type: ignore[attr-defined]
     np.testing.assert_allclose(found.add[:, 0], 1.8 * km, atol=0.8)
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from onepass._messages import first_line
 from onepass._typing import FloatArray
 from onepass._validation import as_floats
 from onepass.decisions.choice import LoggedDecision
@@ -242,6 +243,6 @@ def _as_table(source: LogSource) -> Any:
         return pq.read_table(path)
     except (OSError, pa.ArrowInvalid) as error:
         raise ValueError(
-            f"{path} is not a valid Parquet file: {str(error).splitlines()[0]}. Read other formats with their own "
+            f"{path} is not a valid Parquet file: {first_line(error)}. Read other formats with their own "
             "reader, such as pyarrow.csv.read_csv, and pass the table"
         ) from None

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from onepass._messages import first_line
 from onepass._typing import FloatArray
 
 __all__ = ["ColumnNames", "LogRows", "as_lists", "read_rows", "to_table"]
@@ -220,7 +221,7 @@ def _read_times(table: Any) -> FloatArray:
     try:
         counts = column.cast(_MOMENT, safe=False).cast(pa.int64())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise TypeError(f"the column 'timestamp' must hold moments: {str(error).splitlines()[0]}") from None
+        raise TypeError(f"the column 'timestamp' must hold moments: {first_line(error)}") from None
     return _floats(counts) / _MICROSECONDS
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from onepass._extras import is_installed
+from onepass._messages import first_line
 from onepass._typing import FloatArray
 from onepass.estimators.batch import PredictedRows
 from onepass.evaluation.baselines import TunedBaseline, installed_baselines
@@ -126,7 +127,7 @@ class Trial:
             try:
                 guess = baseline.predict_then_learn(rows.X, rows.y, rows.weights)
             except (ValueError, ArithmeticError) as error:  # e.g. weights that have grown out of all bounds
-                self.failed[baseline.name] = str(error).split("\n")[0].rstrip(".")
+                self.failed[baseline.name] = first_line(error)
                 continue
             scores.update(self._their_predictions(rows.y, guess))
         self.baselines = [(one, scores) for one, scores in self.baselines if one.name not in self.failed]

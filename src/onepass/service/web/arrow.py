@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from onepass._messages import first_line
 from onepass.service.errors import ProblemError
 
 __all__ = ["read_batch", "write_batch"]
@@ -50,8 +51,9 @@ def read_batch(body: bytes, limit: int) -> Any:
         table.validate(full=True)
         batch = _one_batch(table, limit)
     except (pa.ArrowException, OSError, EOFError, struct.error, ValueError) as error:  # also names that are no UTF-8
-        reason = str(error).partition("\n")[0]
-        raise ProblemError(400, "not an Arrow stream", f"the body can't be read as an Arrow stream: {reason}") from None
+        raise ProblemError(
+            400, "not an Arrow stream", f"the body can't be read as an Arrow stream: {first_line(error)}"
+        ) from None
     if batch.num_rows == 0:
         raise ProblemError(422, "no rows", "at least one row is needed")
     return batch

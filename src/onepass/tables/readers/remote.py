@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from onepass._extras import MissingExtraError, require
+from onepass._messages import first_line
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.origins import OpenedOrigin, Origin
 
@@ -26,7 +27,6 @@ __all__ = ["remote_address", "remote_file", "remote_fingerprint", "remote_matche
 _SECONDS = 30.0  # without a byte until a connection counts as broken
 _PAUSES = (0.5, 2.0, 5.0)  # seconds before a broken connection is opened again
 _BUFFER = 2**18
-_LONGEST_ERROR = 300  # characters; some libraries tell all they know
 _BY_ARROW = ("s3", "gs", "gcs")
 
 
@@ -106,8 +106,7 @@ def _stream_errors(url: str) -> Iterator[None]:
     except (OSError, ValueError, http.client.HTTPException) as error:
         if isinstance(error, StreamError):
             raise
-        words = str(error).split("\n")[0][:_LONGEST_ERROR].rstrip(".") or type(error).__name__
-        raise StreamError(f"{url} can't be read: {words}") from None
+        raise StreamError(f"{url} can't be read: {first_line(error)}") from None
 
 
 @dataclass

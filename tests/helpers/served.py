@@ -170,7 +170,7 @@ def described(target: dict[str, Any], **options: Any) -> Any:
 def contest(target: dict[str, Any], rival: Any) -> Any:
     """The model of a table in which a perceptron and a rival have learned nothing so far."""
     model = described(target)
-    model.estimator = Contest([model.estimator, rival])
+    model.estimator = Contest([model.estimator, rival.set_params(missing="standard")])
     return model.start()
 
 

@@ -133,6 +133,7 @@ def fit(
         check_passes(wanted.turns, shape["drift"])
         reading = replace(reading, notation=schema.notation)
         inputs = Inputs(given_files(files, learning.again, console), wanted.turns, reading)
+        inputs = replace(inputs, whole_records=rejecting.rejects is not None)
         check_stream(inputs, learning.resume, shuffle=shuffle == "on")
         if cluster.is_dask:
             _refuse_on_dask(inputs, learning.resume, shape, alarms, shuffle)

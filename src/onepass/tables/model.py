@@ -4,7 +4,7 @@
 meaning of a row depends on is part of it, so the file is all that is needed to continue to learn or predict.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -18,7 +18,6 @@ from onepass.beliefs.choice import Covariance, belief_type, choose_covariance
 from onepass.beliefs.network import NetworkBelief
 from onepass.beliefs.prior import takes_sparse_rows
 from onepass.estimators import FleetEstimator, learner_of, start_learner
-from onepass.estimators.scaling import zero_for_nan
 from onepass.files.registry import exported, restored
 from onepass.files.state import Arrays, Parameters, as_tally, nested, under
 from onepass.layers.layout import Layout
@@ -151,9 +150,9 @@ class TabularModel:
 
     # Rows.
 
-    def types(self, *, target: bool) -> dict[str, Any]:
-        """Names and Arrow types of the columns to read."""
-        types = self.encoding.types()
+    def types(self, *, target: bool, more: Iterable[str] = ()) -> dict[str, Any]:
+        """Names and Arrow types of the columns to read, of which some are only shown."""
+        types = dict.fromkeys(more, pa.string()) | self.encoding.types()
         if self.by is not None:
             types[self.by] = pa.string()
         if target and self.weight is not None:
@@ -163,6 +162,11 @@ class TabularModel:
             numeric = own.written.is_plain if isinstance(own, NumberTarget) else own.numeric
             types[own.name] = pa.float64() if numeric else pa.string()
         return types
+
+    def unused_columns(self, names: Iterable[str] | None) -> list[str]:
+        """Those columns of a table that are not learned from, in its order; ``None`` if its columns are unknown."""
+        unused = self.encoding.unused
+        return sorted(unused) if names is None else [name for name in names if name in unused]
 
     def rows(self, batches: Sequence[RowBatch]) -> Rows:
         """Make rows ready for learning; those that can't be learned are left out and named."""
@@ -179,8 +183,7 @@ class TabularModel:
         encoded = self.encoding.encode(batch.record_batch)
         if self.by is None:
             return encoded
-        X = zero_for_nan(encoded.X)  # a model per key has no variances of inputs
-        return replace(encoded, X=X, keys=read_keys(_column_of(batch, self.by), self.by, encoded.bad))
+        return replace(encoded, keys=read_keys(_column_of(batch, self.by), self.by, encoded.bad))
 
     def _rows_of(self, batch: RowBatch) -> Rows:
         encoded = self.encode(batch)

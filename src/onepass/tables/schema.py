@@ -129,14 +129,13 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
     weight, by = options.settings.weight, options.settings.by
     if weight is not None:
         check_weights(sample[weight], weight)
-    leave_out = {options.target, *options.ignore, *(name for name in (weight, by) if name is not None)}
-    if options.columns:
-        leave_out |= set(names) - set(options.columns)
+    has_role = {options.target, weight, by}
+    left_out = {*options.ignore, *(set(names) - set(options.columns) if options.columns else ())} - has_role
     sizes = {"one_hot": options.one_hot, "buckets": options.buckets}
     text = _text_size(target, options)
-    encoding = infer(
-        sample, sorted(leave_out), kinds=options.kinds, **sizes, outliers=outliers, notation=notation, text=text
-    )
+    not_learned = [*left_out, *(name for name in has_role if name)]
+    encoding = infer(sample, not_learned, kinds=options.kinds, **sizes, outliers=outliers, notation=notation, text=text)
+    encoding = replace(encoding, left_out=tuple(sorted(left_out)))
     if not encoding.columns:
         reasons = "; ".join(f"{name}: {why}" for name, why in encoding.ignored.items())
         words = next((name for name in encoding.ignored if has_words_to_learn(sample[name])), None)

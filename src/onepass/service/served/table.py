@@ -77,7 +77,7 @@ class TableRows(RowModel):
         columns += [
             {"name": name, "kind": role} for role, name in (("key", table.by), ("weight", table.weight)) if name
         ]
-        return {"columns": columns, "target": _target_words(table.target), "ignored": sorted(table.encoding.ignored)}
+        return {"columns": columns, "target": _target_words(table.target), "ignored": sorted(table.encoding.unused)}
 
     # Reading.
 
@@ -118,7 +118,7 @@ class TableRows(RowModel):
             return {}
         known = sum(name in self._known for name in row)
         if known < len(row):
-            unknown = [name for name in row if name not in self._known and name not in self._table.encoding.ignored]
+            unknown = [name for name in row if name not in self._known and name not in self._table.encoding.unused]
             if unknown:
                 bad[i] = ProblemError(422, "unknown column", self._unknown_words(unknown), field=f"x.{unknown[0]}")
         if not known:
@@ -138,7 +138,7 @@ class TableRows(RowModel):
 
         What is replayed, or learned by a candidate with other columns, is not asked.
         """
-        allowed = {*self._known, *self._table.encoding.ignored, *self.beside, self._table.target.name, "y"}
+        allowed = {*self._known, *self._table.encoding.unused, *self.beside, self._table.target.name, "y"}
         unknown = [name for name in names if name not in allowed]
         if unknown:
             raise ProblemError(422, "unknown column", self._unknown_words(unknown), field=unknown[0])

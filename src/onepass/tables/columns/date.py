@@ -1,5 +1,6 @@
 """Columns of dates and times, as a trend, the day of the week, the season and the time of day; in UTC."""
 
+import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -27,6 +28,7 @@ __all__ = ["Date", "as_days", "likely_date_format"]
 
 _MICROSECONDS = 86400e6  # per day
 _YEAR = 365.25  # days
+_ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d").match
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,11 @@ def _parse_written(array: Any, name: str, bad: Bad, written: DateFormat) -> Floa
     known = without_words(array, written.missing_words)
     days = written.days(known)
     for row in np.flatnonzero(np.isnan(days) & known.is_valid().to_numpy(zero_copy_only=False)).tolist():
-        bad.setdefault(row, Reason("not_a_date", name, known[row].as_py(), pattern=written.pattern))
+        text = known[row].as_py()
+        try:  # of programs, whatever the file has: nothing else is written so
+            days[row] = _days_of(text if _ISO_DAY(text) else "")
+        except ValueError:
+            bad.setdefault(row, Reason("not_a_date", name, text, pattern=written.pattern))
     return days
 
 
@@ -140,7 +146,8 @@ def likely_date_format(texts: Any, notation: Notation) -> tuple[DateFormat, floa
     values, counts = counted.field("values"), counted.field("counts").to_numpy(zero_copy_only=False)
 
     def share_of(one: DateFormat) -> float:
-        return float(counts[np.isfinite(as_days(values, "", {}, one))].sum() / counts.sum())
+        days = one.days(values) if one.pattern else as_days(values, "", {}, one)
+        return float(counts[np.isfinite(days)].sum() / counts.sum())
 
     for pattern in notation.date_formats:
         if (share := share_of(DateFormat(pattern))) >= _NEARLY_ALL:

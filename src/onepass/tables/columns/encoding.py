@@ -59,8 +59,14 @@ class Encoding:
 
     columns: tuple[Column, ...]  # those of text last
     ignored: Mapping[str, str]  # name -> reason
+    left_out: tuple[str, ...] = ()  # as asked
     doubts: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Why columns may be something else than they were taken for, by name; not in files."""
+
+    @cached_property
+    def unused(self) -> frozenset[str]:
+        """Names of the columns that rows may have, but that are not learned from."""
+        return frozenset((*self.ignored, *self.left_out))
 
     @cached_property
     def features(self) -> list[str]:
@@ -204,19 +210,20 @@ class Encoding:
     def state(self) -> Parameters:
         """All of it as data that JSON can hold."""
         columns = [{"kind": column.kind, **column.state()} for column in self.columns]
-        return {"columns": columns, "ignored": dict(self.ignored)}
+        return {"columns": columns, "ignored": dict(self.ignored), "left_out": list(self.left_out)}
 
     @classmethod
     def from_state(cls, state: Any) -> "Encoding":
         """Make the encoding that `state` described; what it says may be anything, so all of it is checked."""
         columns = tuple(_column_from_state(entry) for entry in state["columns"])
         ignored = {_as_text(name): _as_text(why) for name, why in state["ignored"].items()}
+        left_out = tuple(map(_as_text, state["left_out"]))
         names = [column.name for column in columns]
         if not columns or len(set(names)) != len(names):
             raise ValueError("the encoding must have columns, each once")
         if any(one.is_sparse and not other.is_sparse for one, other in pairwise(columns)):
             raise ValueError("the columns of text must be the last of the encoding")
-        return cls(columns, ignored)
+        return cls(columns, ignored, left_out)
 
 
 @dataclass(frozen=True)

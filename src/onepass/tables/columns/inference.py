@@ -102,7 +102,7 @@ def infer(
         if kind is None and not isinstance(found, Number | Date) and (doubt := _nearly_numbers(values)):
             doubts[name] = doubt
     columns.sort(key=lambda column: column.is_sparse)  # their features come last
-    return Encoding(tuple(columns), ignored, doubts)
+    return Encoding(tuple(columns), ignored, doubts=doubts)
 
 
 def notation_of(sample: Any, notation: Notation) -> Notation:

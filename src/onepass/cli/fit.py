@@ -174,7 +174,7 @@ def _begun(
     inputs = without_known(inputs, sources, TrainingHistory(), learning.again, console)
     model, reason, inputs = wanted.new_model(inputs, sources)
     if cluster.is_dask:
-        model.end_contest()
+        model.end_comparison()
     tell_choices(console, model, reason)
     if inputs.shuffle is not None:
         console.fact("order", f"random, within a buffer of {model.rows_per_buffer:,} rows")

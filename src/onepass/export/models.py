@@ -30,7 +30,16 @@ from onepass.likelihoods.mixtures import KNOWN, counted_weights
 from onepass.models.mixture import Mixture
 from onepass.models.perceptron import BayesianPerceptron
 
-__all__ = ["Classes", "Numbers", "estimator_inputs", "estimator_program", "model_program", "predicted", "shown_parts"]
+__all__ = [
+    "LABEL_STD",
+    "Classes",
+    "Numbers",
+    "estimator_inputs",
+    "estimator_program",
+    "model_program",
+    "predicted",
+    "shown_parts",
+]
 
 QUANTILE = Expression("argument", (), 1, None, "quantile")
 """Stands for the quantile of the standard normal in the limits of an interval."""

@@ -33,15 +33,15 @@ from onepass.export.expressions import (
 )
 from onepass.export.models import LABEL_STD, Classes, Numbers, predicted, shown_parts
 from onepass.export.programs import Input, Learning, NotExportableError, Program
+from onepass.tables.better_of_two import BetterOfTwo
 from onepass.tables.columns.boolean import Boolean
 from onepass.tables.columns.category import Category, Hashed
 from onepass.tables.columns.column import Column
-from onepass.tables.columns.date import _YEAR, Date
+from onepass.tables.columns.date import YEAR, Date
 from onepass.tables.columns.number import Number
 from onepass.tables.columns.number_format import NumberFormat
-from onepass.tables.contest import Contest
 from onepass.tables.model import TabularModel
-from onepass.tables.targets import _LARGEST_LOG, ClassTarget, LogTarget, NumberTarget
+from onepass.tables.targets import LARGEST_LOG, ClassTarget, LogTarget, NumberTarget
 
 __all__ = ["table_program"]
 
@@ -49,8 +49,8 @@ _SPACES = r" \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # of Unic
 
 
 def table_program(model: TabularModel, origin: str) -> Program:
-    """The program of the model of a table; of a contest that of its leader."""
-    estimator = model.estimator.leader if isinstance(model.estimator, Contest) else model.estimator
+    """The program of the model of a table; of a comparison that of its leader."""
+    estimator = model.estimator.leader if isinstance(model.estimator, BetterOfTwo) else model.estimator
     if isinstance(estimator, FleetEstimator):
         raise NotExportableError(
             f"a model per {model.by!r} can't be exported, because it has weights for every key: fit one model for all "
@@ -140,10 +140,10 @@ def _encoded(column: Column, x: Expression) -> Expression:
     assert isinstance(column, Date)
     weekday = floor(x) + 3.0  # 1970 began on a Thursday
     weekday = weekday - 7.0 * floor(weekday / 7.0)
-    turns = [x / _YEAR, *([x] if column.clock else [])]
+    turns = [x / YEAR, *([x] if column.clock else [])]
     angles = [2.0 * np.pi * turn for turn in turns]
     waves = [wave for angle in angles for wave in (sin(angle), cos(angle))]
-    known = where(missing, 0.0, concat([(x - column.centre) / _YEAR, _indicator(weekday, 7), *waves]))
+    known = where(missing, 0.0, concat([(x - column.centre) / YEAR, _indicator(weekday, 7), *waves]))
     return concat([known, flag]) if column.missing else known
 
 
@@ -158,7 +158,7 @@ def _indicator(x: Expression, count: int) -> Expression:
 def _decoded(target: NumberTarget, scaled: Expression) -> Expression:
     """What the estimator predicts in the target's own units."""
     value = scaled * target.scale + target.centre
-    return exp(minimum(value, _LARGEST_LOG)) if isinstance(target, LogTarget) else value
+    return exp(minimum(value, LARGEST_LOG)) if isinstance(target, LogTarget) else value
 
 
 def _moments(target: NumberTarget, found: Numbers) -> tuple[Expression, Expression]:
@@ -169,7 +169,7 @@ def _moments(target: NumberTarget, found: Numbers) -> tuple[Expression, Expressi
     noise, total = (minimum(var, 1.0) * target.scale**2 for var in (found.noise_var, found.std * found.std))
     bounded = minimum(log_mean, target.largest_mean - noise / 2.0)
     log_std = bounded + total + 0.5 * log(-expm1(-maximum(total, 1e-300)))
-    return exp(minimum(bounded + noise / 2.0, _LARGEST_LOG)), exp(minimum(log_std, _LARGEST_LOG))
+    return exp(minimum(bounded + noise / 2.0, LARGEST_LOG)), exp(minimum(log_std, LARGEST_LOG))
 
 
 def _in_units(learning: Learning | str, target: NumberTarget) -> Learning | str:

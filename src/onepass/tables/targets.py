@@ -20,9 +20,9 @@ from onepass.tables.columns.values import Bad, as_numbers, as_texts, note_infini
 from onepass.tables.columns.wording import number_text
 from onepass.tables.reasons import Reason
 
-__all__ = ["ClassTarget", "CountTarget", "LogTarget", "NumberTarget", "Target", "target_from_state"]
+__all__ = ["LARGEST_LOG", "ClassTarget", "CountTarget", "LogTarget", "NumberTarget", "Target", "target_from_state"]
 
-_LARGEST_LOG = 700.0  # whose exponential is finite
+LARGEST_LOG = 700.0  # whose exponential is finite
 _UNSEEN = 3.0  # standard deviations above the centre that the largest target is expected at before any came
 _BEYOND = float(np.log(2.0))  # how far above the largest target the log of a mean may be
 
@@ -115,12 +115,12 @@ class LogTarget(NumberTarget):
 
     def decode(self, scaled: FloatArray) -> FloatArray:
         """Targets and quantiles of the estimator in the target's own units."""
-        return np.exp(np.minimum(super().decode(scaled), _LARGEST_LOG))
+        return np.exp(np.minimum(super().decode(scaled), LARGEST_LOG))
 
     @property
     def largest_mean(self) -> float:
         """Log of the largest mean that is predicted."""
-        return min(self.largest * self.scale + self.centre + _BEYOND, _LARGEST_LOG)
+        return min(self.largest * self.scale + self.centre + _BEYOND, LARGEST_LOG)
 
     def having_seen(self, scaled: FloatArray) -> "LogTarget":
         """The same after more targets, as the estimator learns them."""
@@ -134,7 +134,7 @@ class LogTarget(NumberTarget):
         bounded = np.minimum(log_mean, self.largest_mean - noise / 2.0)
         # The variance of a log-normal variable is its squared mean times exp(v) - 1, or exp(v) (1 - exp(-v)).
         log_std = bounded + total + 0.5 * np.log(-np.expm1(-np.maximum(total, 1e-300)))
-        mean, std = (np.exp(np.minimum(log, _LARGEST_LOG)) for log in (bounded + noise / 2.0, log_std))
+        mean, std = (np.exp(np.minimum(log, LARGEST_LOG)) for log in (bounded + noise / 2.0, log_std))
         return mean, std
 
     def log_density(self, scaled: FloatArray, log_density: FloatArray) -> FloatArray:

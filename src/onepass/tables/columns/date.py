@@ -24,10 +24,10 @@ from onepass.tables.reasons import Reason
 if TYPE_CHECKING:
     from onepass.tables.columns.inference import FirstValues, InferenceOptions
 
-__all__ = ["Date", "as_days", "likely_date_format"]
+__all__ = ["YEAR", "Date", "as_days", "likely_date_format"]
 
 _MICROSECONDS = 86400e6  # per day
-_YEAR = 365.25  # days
+YEAR = 365.25  # days
 _ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d").match
 
 
@@ -65,9 +65,9 @@ class Date(Column):
         days = as_days(array, self.name, bad, self.written)
         there = np.flatnonzero(np.isfinite(days))
         known = days[there]
-        out[there, 0] = (known - self.centre) / _YEAR
+        out[there, 0] = (known - self.centre) / YEAR
         out[there, 1 + (np.floor(known).astype(np.int64) + 3) % 7] = 1.0  # 1970 began on a Thursday
-        turns = [known / _YEAR, *([known] if self.clock else [])]
+        turns = [known / YEAR, *([known] if self.clock else [])]
         for place, turn in zip((8, 10), turns, strict=False):
             out[there, place], out[there, place + 1] = np.sin(2 * np.pi * turn), np.cos(2 * np.pi * turn)
         if self.missing:

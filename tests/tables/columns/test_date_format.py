@@ -132,3 +132,6 @@ def test_dates_of_programs_are_read_whatever_the_files_notation() -> None:
     np.testing.assert_array_equal(both.X[1], both.X[0])
     np.testing.assert_array_equal(both.X[2], both.X[0])
     assert [(row, reason.code) for row, reason in both.bad.items()] == [(3, "not_a_date"), (4, "not_a_date")]
+    (column,) = infer(pa.record_batch({"a": [f"2024-01-{day:02}" for day in range(1, 30)]}), []).columns
+    assert isinstance(column, Date)
+    assert column.written.is_plain

@@ -18,7 +18,7 @@ from onepass._typing import FloatArray
 from onepass.tables.columns.boolean import TRUTH_WORDS, lower_texts
 from onepass.tables.columns.category import likely_mistake
 from onepass.tables.columns.column import Column, column_class
-from onepass.tables.columns.date import Date, as_days, likely_date_format
+from onepass.tables.columns.date import Date, likely_date_format
 from onepass.tables.columns.date_format import DateFormat
 from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.missing import MISSING_WORDS, frequent_words, with_placeholders, without_words
@@ -194,7 +194,7 @@ class FirstValues:
 
 
 def _are_dates(values: Any, written: DateFormat) -> bool:
-    return bool((np.abs(as_days(values, "", {}, written)) < _CENTURY).all())
+    return bool((np.abs(written.days(pc.cast(values, pa.string()))) < _CENTURY).all())
 
 
 def _infer_column(values: FirstValues, kind: str | None, asked: InferenceOptions) -> Column | str:

@@ -30,8 +30,15 @@ _BUFFER = 2**18
 _BY_ARROW = ("s3", "gs", "gcs")
 
 
+@dataclass
 class _Remote(Origin):
     """A remote file."""
+
+    url: str
+
+    @property
+    def name(self) -> str:
+        return _shown(self.url)
 
     def version(self) -> dict[str, Any]:
         """Its size, and a text that changes with its content, as far as the server tells them."""
@@ -113,12 +120,7 @@ def _stream_errors(url: str) -> Iterator[None]:
 class _HttpFile(_Remote):
     """A file that a web server has."""
 
-    url: str
     known: dict[str, Any] = field(default_factory=dict)  # version that was opened first
-
-    @property
-    def name(self) -> str:
-        return _shown(self.url)
 
     def open(self) -> OpenedOrigin:
         return _HttpBytes(self)
@@ -236,15 +238,8 @@ class _HttpParts(io.RawIOBase):
         return len(content)
 
 
-@dataclass(frozen=True)
 class _ArrowFile(_Remote):
     """A file in a store that Arrow knows: Amazon's S3 and its relatives, Google's cloud storage."""
-
-    url: str
-
-    @property
-    def name(self) -> str:
-        return _shown(self.url)
 
     def open(self) -> OpenedOrigin:
         with _stream_errors(self.name):
@@ -276,15 +271,8 @@ class _ArrowFile(_Remote):
         return system, path
 
 
-@dataclass(frozen=True)
 class _FsspecFile(_Remote):
     """A file that fsspec can open, with the package for its scheme."""
-
-    url: str
-
-    @property
-    def name(self) -> str:
-        return _shown(self.url)
 
     def open(self) -> OpenedOrigin:
         with _stream_errors(self.name):

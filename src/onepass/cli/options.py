@@ -135,8 +135,8 @@ def widths(value: Any) -> tuple[int, ...]:
 
 
 def _patience(value: Any) -> float:
-    """A time to wait, in seconds; for ever if no time is given."""
-    return float("inf") if value == "for ever" else duration(value)
+    """A time to wait, in seconds; forever if no time is given."""
+    return float("inf") if value == "forever" else duration(value)
 
 
 def _rows_or_time(value: str) -> tuple[str, float]:
@@ -263,7 +263,7 @@ def _encoding(value: str) -> str:
     try:
         "".encode(value)
         return codecs.lookup(value).name
-    except LookupError:  # also of codecs that are none of text
+    except LookupError:  # also of codecs that are not for text
         raise click.BadParameter(
             f"{value!r} is not a known encoding; common ones are utf-8, utf-16, latin-1, cp1252, cp1250, shift_jis and "
             "gb18030."
@@ -362,7 +362,7 @@ waiting = click.option(
     "--wait",
     type=_patience,
     is_flag=False,
-    flag_value="for ever",
+    flag_value="forever",
     default="0s",
     metavar="[TIME]",
     help="If another process is writing the model, wait for it: up to a time such as 10m, or, if no time is given, as "

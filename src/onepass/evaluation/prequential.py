@@ -142,7 +142,7 @@ class Trial:
     def check(self) -> None:
         """Raise an error if no row was scored."""
         if not self.rows:
-            raise StreamError("no row could be scored: there is none, or all were rejected")
+            raise StreamError("no row could be scored: there are no rows, or all were rejected")
 
     def scores(self) -> dict[str, dict[str, float]]:
         """Scores of every model, by name."""

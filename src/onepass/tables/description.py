@@ -182,7 +182,7 @@ def _comparison_words(model: "TabularModel") -> str:
         return verdict(model).removeprefix(_kind_words(model))
     other = comparison.candidates[-1]
     network = f"{'-'.join(map(str, other.hidden_layer_sizes))} {other.activation} units"
-    return f", beside a network of {network}: whichever predicts the first {COMPARED_ROWS:,} rows better is kept"
+    return f", next to a network of {network}: whichever predicts the first {COMPARED_ROWS:,} rows better is kept"
 
 
 def _covariance_words(model: "TabularModel") -> str:

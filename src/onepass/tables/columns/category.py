@@ -112,7 +112,7 @@ def _codes_note(codes: bool) -> str:
 
 @dataclass(frozen=True)
 class Hashed(Column):
-    """Too many values for a feature each: they share a few, by a hash that is the same everywhere and for ever."""
+    """Too many values for a feature each: they share a few, by a hash that is the same everywhere and always."""
 
     buckets: int
     shares: tuple[float, ...]  # of each among the first rows

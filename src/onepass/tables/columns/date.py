@@ -99,7 +99,7 @@ class Date(Column):
 
 
 def as_days(array: Any, name: str, bad: Bad, written: DateFormat = ISO) -> FloatArray:
-    """Times as days since 1970 in UTC, NaN where one is missing; those that are none are noted in ``bad``."""
+    """Times as days since 1970 in UTC, NaN where one is missing; other values are noted in ``bad``."""
     array = plain(array)
     if written.pattern and pa.types.is_integer(array.type):
         array = pc.cast(array, pa.string())  # 20240131

@@ -193,7 +193,7 @@ def _lengths(counted: csr_array) -> FloatArray:
 
 @lru_cache(maxsize=2**16)
 def _word_hash(word: str) -> int:
-    """A number of 64 bits that is the same everywhere and for ever.
+    """A number of 64 bits that is the same everywhere and always.
 
     Examples
     --------

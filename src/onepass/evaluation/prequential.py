@@ -9,6 +9,7 @@ from onepass._extras import is_installed
 from onepass._messages import first_line
 from onepass._typing import FloatArray
 from onepass.estimators.batch import PredictedRows
+from onepass.estimators.scaling import zero_for_nan
 from onepass.evaluation.baselines import TunedBaseline, installed_baselines
 from onepass.evaluation.held_out import HeldOut
 from onepass.evaluation.metrics import (
@@ -125,7 +126,7 @@ class Trial:
             self._add_believed(rows.y, predicted)
         for baseline, scores in self.baselines:
             try:
-                guess = baseline.predict_then_learn(rows.X, rows.y, rows.weights)
+                guess = baseline.predict_then_learn(zero_for_nan(rows.X), rows.y, rows.weights)
             except (ValueError, ArithmeticError) as error:  # e.g. weights that have grown out of all bounds
                 self.failed[baseline.name] = first_line(error)
                 continue

@@ -65,7 +65,7 @@ def _export_when_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = pd.read_parquet
 
     def exported(path: str) -> Any:
-        subprocess.run([*_COMMAND, "serve", "--data", "state", "--export", path], check=True, capture_output=True)
+        subprocess.run([*_COMMAND, "admin", "export-events", "state", path], check=True, capture_output=True)
         return real(path)
 
     monkeypatch.chdir(folder)

@@ -7,8 +7,8 @@ import pytest
 
 from tests.helpers.extending import EXTEND, PackageCopy
 
-# Page, the module that is written, and a program that uses the addition by its name; it prints what it expects.
-ADDITIONS = {
+# Page, the module that is written, if any, and a program that uses the addition by its name; it prints what it expects.
+ADDITIONS: dict[str, tuple[str | None, str, str]] = {
     "activation": (
         "activations/sine.py",
         """
@@ -72,6 +72,39 @@ ADDITIONS = {
         """,
         "['km', 'price']",
     ),
+    "column-kind": (
+        "tables/columns/angle.py",
+        """
+        import math, onepass.tables
+        from pathlib import Path
+        rows = [f"{5 * d},{math.sin(math.radians(5 * d)):.6f}" for d in range(72)]
+        Path("wind.csv").write_text("direction,power\\n" + "\\n".join(rows))
+        model = onepass.tables.fit("wind.csv", target="power", kinds={"direction": "angle"}, model_kind="perceptron")
+        onepass.save(model, "model")
+        found = onepass.load("model").predict([{"direction": "90"}, {"direction": "449.9"}, {"direction": None}])
+        print(model.encoding.features, [round(mean, 1) for mean in found["mean"].to_pylist()])
+        """,
+        "['direction (sin)', 'direction (cos)'] [1.0, 1.0, 0.0]",
+    ),
+    "fit-option": (
+        None,
+        """
+        from pathlib import Path
+        import onepass.tables
+        from onepass.cli.fit import fit
+        from onepass.service.declared import declared_content
+        from onepass.service.wire import Declared
+        rows = [{"km": km % 17, "price": 2 * (km % 17)} for km in range(60)]
+        Path("trips.csv").write_text("km,price\\n" + "".join(f"{row['km']},{row['price']}\\n" for row in rows))
+        fit(["trips.csv", "--target", "price", "--hidden", "3", "--members", "2", "-q"], standalone_mode=False)
+        asked = Declared(rows=rows, target="price", options={"hidden": [3], "members": 2})
+        Path("served.onepass").write_bytes(declared_content(asked))
+        files = ("trips.onepass", "served.onepass")
+        called = onepass.tables.fit("trips.csv", target="price", hidden=(3,), members=2)
+        print([model.estimator.members for model in (*map(onepass.load, files), called)])
+        """,
+        "[2, 2, 2]",
+    ),
     "command": (
         "cli/count.py",
         """
@@ -111,14 +144,15 @@ ADDITIONS = {
 }
 
 
-def files_in_the_table(page: str) -> tuple[str, str]:
-    """Folder of the module to write, and the other file, as the table of the index names them."""
+def files_in_the_table(page: str, module: str | None) -> set[str]:
+    """The files that are touched, as the table of the index names them: of the module to write it names the folder."""
     text = (EXTEND / "index.md").read_text(encoding="utf-8")
-    found = re.search(
-        rf"^\|[^|]*\| a module of `([\w/]+)`, `([\w/.]+)` \| \[[^]]*\]\({page}\.md\) \|$", text, re.MULTILINE
-    )
+    found = re.search(rf"^\|[^|]*\|([^|]*)\| \[[^]]*\]\({page}\.md\) \|$", text, re.MULTILINE)
     assert found, f"the table of the index has no row for {page}.md"
-    return found[1], found[2]
+    named = set(re.findall(r"`([\w/.]+)`", found[1]))
+    folders = {name for name in named if name.endswith("/")}
+    assert folders == (set() if module is None else {module.rpartition("/")[0] + "/"})
+    return (named - folders) | ({module} if module else set())
 
 
 def test_every_page_is_followed() -> None:
@@ -129,7 +163,7 @@ def test_every_page_is_followed() -> None:
 def test_a_built_in_addition_touches_two_files(page: str, tmp_path: Path) -> None:
     module, program, expected = ADDITIONS[page]
     copy = PackageCopy(tmp_path, page, module)
-    folder, table = files_in_the_table(page)
-    assert module.rpartition("/")[0] + "/" == folder
-    assert copy.touched == {module, table}
+    touched = files_in_the_table(page, module)
+    assert len(touched) == 2
+    assert copy.touched == touched
     assert expected in copy.run(re.sub(r"^ {8}", "", program, flags=re.MULTILINE))

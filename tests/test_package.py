@@ -1,8 +1,10 @@
+import ast
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TypeGuard
 
 import numpy as np
 
@@ -71,3 +73,33 @@ def test_the_build_for_every_processor_agrees_to_rounding() -> None:
     show += "print(*np.concatenate([model.mean for model in models]))"
     ours, portable = (np.array(run(show, ONEPASS_PORTABLE=value).stdout.split(), dtype=float) for value in ("0", "1"))
     np.testing.assert_allclose(ours, portable, rtol=1e-9, atol=1e-11)
+
+
+def test_a_module_names_in_all_what_others_import_from_it() -> None:
+    """Except in the engine, whose modules are shared as C; a name that begins with _ is imported by no other module."""
+    root = Path(onepass.__file__).parent
+    trees = {
+        ".".join(("onepass", *path.relative_to(root).with_suffix("").parts)).removesuffix(".__init__"): ast.parse(
+            path.read_text(encoding="utf-8")
+        )
+        for path in root.rglob("*.py")
+        if "engine" not in path.relative_to(root).parts
+    }
+    public = {
+        name: {one for node in tree.body if _names_all(node) for one in ast.literal_eval(node.value)}
+        for name, tree in trees.items()
+        if any(map(_names_all, tree.body))
+    }
+    imported = [
+        (node.module, one.name)
+        for tree in trees.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module in public and node.level == 0
+        for one in node.names
+    ]
+    assert len(imported) > 3000
+    assert {f"{module}.{name}" for module, name in imported if name not in public[module]} <= set(trees)
+
+
+def _names_all(node: ast.stmt) -> TypeGuard[ast.Assign]:
+    return isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["__all__"]

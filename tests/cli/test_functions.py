@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import onepass
@@ -88,3 +89,16 @@ def test_an_option_that_can_not_be_right_is_named(option: str, value: Any, tmp_p
     file = write_csv(tmp_path / "trips.csv", trips(50))
     with pytest.raises((ValueError, TypeError), match=f"^{option}"):
         onepass.tables.fit(file, "price", **{option: value})
+
+
+def test_what_is_not_a_file_or_a_model_is_refused_in_plain_words(tmp_path: Path) -> None:
+    file = write_csv(tmp_path / "trips.csv", trips(60))
+    with pytest.raises(TypeError, match="files must be a path or a list of paths, got DataFrame; write a data frame"):
+        onepass.tables.fit(pd.DataFrame({"km": [1.0]}), target="price")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="got int"):
+        onepass.tables.fit(3, target="price")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="model must be a TabularModel, or the path of one, got dict"):
+        onepass.tables.predict({}, file)  # type: ignore[arg-type]
+    model = onepass.tables.fit(file, target="price", model_kind="perceptron")
+    onepass.save(model, tmp_path / "trips.onepass")
+    assert onepass.tables.predict(tmp_path / "trips.onepass", file) == onepass.tables.predict(model, file)

@@ -1,6 +1,8 @@
 """Too many rejected rows are a failure with nothing written, and what readers find out is told."""
 
+import csv
 import io
+import json
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -250,3 +252,19 @@ def test_a_row_with_an_absurd_target_is_set_aside_and_told(run: Run, tmp_path: P
     assert run("evaluate", new, "--model", model, "--json").events[-1]["set_aside"] == 2
     assert run("learn", model, new, "--out", tmp_path / "both", "--json").events[-1]["set_aside"] == 2
     assert words not in run("learn", model, write_csv(tmp_path / "calm.csv", ROWS[500:])).out
+
+
+@pytest.mark.parametrize("how", [("--ignore", "id"), ("--columns", "km,car")])
+def test_rejects_have_the_columns_that_are_not_learned_too(run: Run, tmp_path: Path, how: tuple[str, str]) -> None:
+    rows = [{"id": f"trip {i}", **row} for i, row in enumerate(ROWS[:300])]
+    rows[7]["km"] = rows[9]["km"] = "far"
+    file, model, rejects = write_csv(tmp_path / "a.csv", rows), tmp_path / "m", tmp_path / "rejects.csv"
+    assert run("fit", file, "--model", model, *FIT, *how, "--rejects", rejects).code == 3
+    with rejects.open(newline="") as opened:
+        found = [json.loads(row["text"]) for row in csv.DictReader(opened)]
+    assert [(row["id"], row["km"]) for row in found] == [("trip 7", "far"), ("trip 9", "far")]
+    done = run("predict", model, file, "--out", tmp_path / "out.csv", "--rejects", rejects, "-q")
+    assert done.code == 3
+    with rejects.open(newline="") as opened:
+        assert [json.loads(row["text"])["id"] for row in csv.DictReader(opened)] == ["trip 7", "trip 9"]
+    assert onepass.load(model).encoding.unused == {"id"}

@@ -1,6 +1,5 @@
 """``onepass serve``: what it prints, what it refuses, and a whole life of the process."""
 
-import hashlib
 import json
 import os
 import re
@@ -13,18 +12,14 @@ from contextlib import closing, suppress
 from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from onepass.events import EventStore
 from onepass.files.lock import locked
-from onepass.service.journal import Journal, own_key
 from onepass.service.settings import ServiceSettings
-from onepass.service.state import open_store
 from onepass.service.web.audit import verify_audit
-from onepass.service.web.tokens import Tokens
 from tests.cli.conftest import Run
 from tests.helpers.service_process import serving
 from tests.helpers.waiting import wait_until
@@ -110,16 +105,6 @@ def test_other_users_can_read_nothing_whatever_umask_and_folder(tmp_path: Path) 
     ]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="modes are of POSIX")
-def test_a_folder_that_the_command_makes_is_for_one_user(run: Run, tmp_path: Path) -> None:
-    before = os.umask(0)
-    try:
-        assert run("serve", "--data", tmp_path / "a" / "b", "--new-token", "shop:learn").code == 0
-    finally:
-        assert os.umask(before) == 0
-    assert modes(tmp_path) == {"a": 0o700, "b": 0o700, "tokens.json": 0o600, "audit.jsonl": 0o600}
-
-
 @pytest.mark.skipif(os.name == "nt", reason="there are no such terminals")
 def test_secrets_are_printed_at_a_terminal(tmp_path: Path) -> None:
     import pty
@@ -142,7 +127,7 @@ def test_a_secret_that_can_not_be_written_is_told_in_a_sentence(run: Run, tmp_pa
     assert done.code == 1
     assert "onepass_" not in done.out + done.err
     assert "the token can't be written to" in done.err
-    assert "make another one with --new-token NAME:admin" in done.err
+    assert "make another one with 'onepass admin token new DIR NAME --scope admin'" in done.err
 
 
 def test_without_tokens_the_page_is_no_secret(tmp_path: Path) -> None:
@@ -153,7 +138,9 @@ def test_without_tokens_the_page_is_no_secret(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGTERM ends a process at once there")
 def test_a_token_for_one_model_learns_nothing_of_others_from_a_running_service(run: Run, tmp_path: Path) -> None:
-    made = run("serve", "--data", tmp_path, "--new-token", "shop:learn@stock,price", "--expires", "90d")
+    made = run(
+        "admin", "token", "new", tmp_path, "shop", "--scope", "learn", "--models", "stock,price", "--expires", "90d"
+    )
     shop = made.out.strip()
     with serving("--data", tmp_path) as first:
         rows = [{"km": 1000.0 * i, "price": 100.0 - i} for i in range(20)]
@@ -166,7 +153,7 @@ def test_a_token_for_one_model_learns_nothing_of_others_from_a_running_service(r
         assert first.ask("GET", "/v1/models/salaries", shop).status_code == 403
         assert first.ask("GET", "/v1/models/price", shop).status_code == 200
         first.end()
-    listed = run("serve", "--data", tmp_path, "--list-tokens").out
+    listed = run("admin", "token", "list", tmp_path).out
     head, admin, row = [re.split(r"  +", line) for line in listed.splitlines()]
     assert head == ["name", "scope", "models", "created", "expires", "last used"]
     assert (admin[:3], admin[4]) == (["admin", "admin", "all"], "never")
@@ -176,55 +163,8 @@ def test_a_token_for_one_model_learns_nothing_of_others_from_a_running_service(r
     assert 0 <= (used - created).total_seconds() < 600
 
 
-def test_tokens_are_listed_and_revoked_by_the_command_and_that_is_noted(run: Run, tmp_path: Path) -> None:
-    for token in ("admin:admin", "shop:learn@price"):
-        assert run("serve", "--data", tmp_path, "--new-token", token).code == 0
-    assert run("serve", "--data", tmp_path, "--revoke-token", "shop").out == "revoked: shop\n"
-    with locked(tmp_path / "service"):  # while a service runs
-        listed = run("serve", "--data", tmp_path, "--list-tokens")
-        assert [line.split()[0] for line in listed.out.splitlines()] == ["name", "admin"]
-        refused = run("serve", "--data", tmp_path, "--revoke-token", "admin")
-        assert (refused.code, "while it runs, DELETE /v1/tokens/admin revokes it" in refused.err) == (1, True)
-    again = run("serve", "--data", tmp_path, "--revoke-token", "shop")
-    assert (again.code, again.err) == (1, "onepass: there is no token 'shop'.\n")
-    noted = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
-    assert [(one["who"], one["action"], one["token"], one.get("models")) for one in noted] == [
-        ("command line", "create token", "admin", None),
-        ("command line", "create token", "shop", ["price"]),
-        ("command line", "revoke token", "shop", ["price"]),
-    ]
-
-
-def test_the_audit_log_is_verified(run: Run, tmp_path: Path) -> None:
-    for token in ("a:admin", "b:learn", "c:read"):
-        run("serve", "--data", tmp_path, "--new-token", token)
-    log = tmp_path / "audit.jsonl"
-    done = run("serve", "--verify-audit", tmp_path)
-    head = hashlib.sha256(log.read_bytes().splitlines()[-1]).hexdigest()
-    assert done.code == 0
-    assert done.out == f"3 lines in 1 file, each of which follows from the one before it.\nlast hash: {head}\n"
-    whole = log.read_bytes()
-    log.write_bytes(whole + b'{"time":"20')
-    done = run("serve", "--verify-audit", tmp_path)
-    assert done.code == 0
-    assert "3 lines in 1 file, each of which follows from the one before it, and one unfinished.\n" in done.out
-    log.write_bytes(whole + b"junk\n")
-    assert run("serve", "--verify-audit", tmp_path).code == 1
-    log.write_bytes(whole)
-    log.write_text(log.read_text().replace('"token":"b"', '"token":"x"'))
-    done = run("serve", "--verify-audit", tmp_path)
-    assert done.code == 1
-    words = "does not follow from the line before it: lines were changed, removed or added"
-    assert done.out == f"audit.jsonl, line 3 {words}.\n"
-
-
-def test_a_folder_without_an_audit_log_can_not_be_verified(run: Run, tmp_path: Path) -> None:
-    done = run("serve", "--verify-audit", tmp_path)
-    assert (done.code, done.out, done.err) == (1, "", f"onepass: there is no audit log in {tmp_path}.\n")
-
-
 def test_there_is_always_a_token_with_the_scope_admin(run: Run, tmp_path: Path) -> None:
-    assert run("serve", "--data", tmp_path, "--new-token", "admin:learn").code == 0
+    assert run("admin", "token", "new", tmp_path, "admin", "--scope", "learn").code == 0
     with serving("--data", tmp_path) as first:
         found = first.ask("GET", "/v1/tokens", first.secret("token")).json()["tokens"]
     assert {one["name"]: one["scope"] for one in found} == {"admin": "learn", "admin-2": "admin"}
@@ -278,22 +218,12 @@ def test_listening_to_others_is_warned_about(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "--data DIR is needed"),
+        ((), "Missing option '--data'"),
         (("--model", "price"), "not a name and a file"),
         (("--model", "price=missing.onepass"), "there is no file 'missing.onepass'"),
         (("--data", "state", "--follow"), "--follow needs --events"),
         (("--data", "state", "--events", "mysql://host/a"), "--events must be an address such as postgresql://"),
         (("--data", "state", "--events", "nowhere/events.sqlite"), "a file in an existing folder"),
-        (("--new-token", "shop"), "not a name and a scope"),
-        (("--new-token", "shop:all"), "not a name and a scope"),
-        (("--new-token", "shop:learn@"), "lacks the name of a model"),
-        (("--new-token", "shop:learn@price,"), "lacks the name of a model"),
-        (("--expires", "90d"), "--expires needs --new-token"),
-        (("--new-token", "shop:learn", "--expires", "soon"), "not a time"),
-        (("--new-token", "shop:learn", "--list-tokens"), "Only one of --new-token, --list-tokens"),
-        (("--revoke-token", "a", "--verify-audit", "."), "Only one of"),
-        (("--check", "--data", "state"), "the folder itself is needed, not '--data', such as --check ./state"),
-        (("--check",), "Option '--check' requires an argument. See 'onepass serve --help'."),
         (("--durability", "none"), "durability"),
         (("--keep-pending", "soon"), "not a time"),
         (("--rate-limit", "0"), "rate-limit"),
@@ -336,34 +266,6 @@ def test_more_models_than_open_files_are_refused(tmp_path: Path) -> None:
     )
 
 
-def test_a_new_token_is_printed_for_a_service_that_does_not_run(run: Run, tmp_path: Path) -> None:
-    done = run("serve", "--data", tmp_path, "--new-token", "shop:learn")
-    assert (done.code, done.err) == (0, "")
-    found = Tokens(tmp_path / "tokens.json").find(done.out.strip().encode())  # alone, so that it can be piped
-    assert found is not None
-    assert (found.name, found.scope) == ("shop", "learn")
-    again = run("serve", "--data", tmp_path, "--new-token", "shop:learn")
-    assert (again.code, again.err) == (1, "onepass: there is a token 'shop' already; revoke it first.\n")
-    with locked(tmp_path / "service"):
-        refused = run("serve", "--data", tmp_path, "--new-token", "other:read")
-        assert (refused.code, "or while it runs, POST /v1/tokens makes a token" in refused.err) == (1, True)
-    assert run("serve", "--data", tmp_path / "new", "--new-token", "a:read").code == 0  # made, as by a start
-    wrong = run("serve", "--data", tmp_path, "--new-token", "b:read@my price")
-    assert (wrong.code, "the name of a model of --new-token must be up to 64 letters" in wrong.err) == (1, True)
-    none = run("serve", "--data", tmp_path, "--new-token", "b:read", "--expires", "0s")
-    assert (none.code, "expires must be in the future" in none.err) == (1, True)
-
-
-@pytest.mark.parametrize("action", [("--list-tokens",), ("--revoke-token", "shop")])
-def test_tokens_of_a_folder_that_does_not_exist_are_a_usage_error(
-    run: Run, tmp_path: Path, action: tuple[str, ...]
-) -> None:
-    done = run("serve", "--data", tmp_path / "nowhere", *action)
-    assert done.code == 2
-    assert "nowhere', which does not exist" in done.err
-    assert not (tmp_path / "nowhere").exists()
-
-
 def test_a_model_that_can_not_be_served_is_refused_by_its_name_or_file(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "bad.onepass"
     file.write_bytes(b"nothing")
@@ -374,104 +276,6 @@ def test_a_model_that_can_not_be_served_is_refused_by_its_name_or_file(run: Run,
     done = run(*begin, f"price={file}")
     assert done.code == 1
     assert done.err.startswith(f"onepass: --model price={file}: ")
-
-
-@pytest.mark.parametrize(("problems", "code"), [([], 0), (["price: snapshot 3 is damaged", "no tokens"], 1)])
-def test_a_folder_is_checked(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problems: list[str], code: int
-) -> None:
-    checking = ModuleType("onepass.service.checking")
-    vars(checking)["check_state"] = lambda path, tell: problems if path == tmp_path else ["another folder"]
-    monkeypatch.setitem(sys.modules, checking.__name__, checking)
-    done = run("serve", "--check", tmp_path)
-    assert done.code == code
-    assert done.out.splitlines() == (problems or [f"{tmp_path} has no damage."])
-
-
-def test_a_check_tells_what_was_checked_also_of_a_file(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    checking = ModuleType("onepass.service.checking")
-    vars(checking)["check_state"] = lambda path, tell: tell("The model 'price' is right.") or []
-    monkeypatch.setitem(sys.modules, checking.__name__, checking)
-    file = tmp_path / "backup.sqlite"
-    file.write_bytes(b"")
-    assert run("serve", "--check", file).out == f"The model 'price' is right.\n{file} has no damage.\n"
-
-
-def test_a_check_needs_a_folder_a_file_or_an_address(run: Run, tmp_path: Path) -> None:
-    done = run("serve", "--check", tmp_path / "nowhere")
-    assert done.code == 2
-    assert "there is no folder or file" in done.err
-    done = run("serve", "--check", "postgresql://me:secret@127.0.0.1:1/name")
-    assert done.code == 1
-    assert done.out.startswith("The event store can't be read: ")
-    assert "secret" not in done.out + done.err
-
-
-def with_a_bad_event(folder: Path) -> None:
-    """A folder whose model m can't be loaded: its last event goes back to a version that never was."""
-    settings = ServiceSettings(folder)
-    with open_store(settings) as store:
-        journal = Journal(store, "m")
-        journal.append("create", own_key("create", 1), {"request": ""}, regressor())
-        journal.append("rollback", own_key("rollback", 2), {"to": 9})
-
-
-def test_a_model_that_does_not_load_is_repaired(run: Run, tmp_path: Path) -> None:
-    with_a_bad_event(tmp_path)
-    checked = run("serve", "--check", tmp_path)
-    assert checked.code == 1
-    assert "The model 'm' can't be recovered: event 2 (rollback) can't be replayed: " in checked.out
-    repair = f"restore a backup, or return to it by 'onepass serve --data {tmp_path} --repair m'."
-    assert f"The last good version is 1: {repair}" in checked.out
-    file = tmp_path / "lost-m-2.jsonl"
-    done = run("serve", "--data", tmp_path, "--repair", "m")
-    assert done.code == 0
-    first, *rest = done.out.splitlines()
-    assert first.startswith("m could not be loaded: event 2 (rollback) can't be replayed: ")
-    assert rest == ["restored: version 1, as version 3", f"lost: 1 event, listed in {file}"]
-    assert json.loads(file.read_text())["payload"] == {"to": 9}
-    noted = json.loads((tmp_path / "audit.jsonl").read_text())
-    assert (noted["who"], noted["action"], noted["model"], noted["version"], noted["lost"]) == (
-        "command line",
-        "repair",
-        "m",
-        1,
-        1,
-    )
-    assert run("serve", "--check", tmp_path).code == 0
-    assert run("serve", "--data", tmp_path, "--repair", "m").out == "m can be loaded; nothing was changed.\n"
-
-
-def test_a_repair_needs_a_model_that_is_there_and_a_service_that_is_stopped(run: Run, tmp_path: Path) -> None:
-    with_a_bad_event(tmp_path)
-    done = run("serve", "--data", tmp_path, "--repair", "price")
-    assert (done.code, done.err) == (1, "onepass: there is no model 'price'; there are 'm'.\n")
-    with locked(tmp_path / "service"):
-        done = run("serve", "--data", tmp_path, "--repair", "m")
-    assert (done.code, "stop that process first" in done.err) == (1, True)
-    done = run("serve", "--data", tmp_path / "nowhere", "--repair", "m")
-    assert (done.code, "which does not exist" in done.err) == (2, True)
-    done = run("serve", "--repair", "m")
-    assert (done.code, "--data DIR is needed" in done.err) == (2, True)
-    done = run("serve", "--data", tmp_path, "--repair", "m", "--check", tmp_path)
-    assert (done.code, "Only one of" in done.err) == (2, True)
-
-
-def test_events_are_exported_to_parquet_only(run: Run, tmp_path: Path) -> None:
-    done = run("serve", "--data", tmp_path, "--export", tmp_path / "events.csv")
-    assert done.code == 2
-    assert "the name must end in .parquet, got" in done.err
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_events_are_exported(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    export, asked = ModuleType("onepass.service.export"), []
-    vars(export)["export_events"] = lambda path, file: asked.append((path, file))
-    monkeypatch.setitem(sys.modules, export.__name__, export)
-    assert run("serve", "--data", tmp_path, "--export", tmp_path / "events.parquet").code == 0
-    assert asked == [(tmp_path, tmp_path / "events.parquet")]
 
 
 def test_a_missing_extra_is_told_in_a_sentence(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -492,7 +296,6 @@ def test_the_help_waits_for_no_library() -> None:
 
 def test_what_the_command_takes_reaches_the_service(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from onepass._limits import LOOPBACK, ConnectionLimits
-    from onepass.service.settings import ServiceSettings
     from onepass.service.web import server
 
     asked: list[Any] = []

@@ -89,7 +89,7 @@ def test_what_cannot_be_learned_is_said(
     Path("reg.csv").write_text("kind,x,y\n" + "".join(f"z,{i - 9.5},{i * i}.5\n" for i in range(9)))
     if "--as" not in options:
         told = run("fit", "reg.csv", "--target", "y", "--columns", "x")
-        assert "perceptron with 1 feature, beside a network of 50 relu units" in told.out
+        assert "perceptron with 1 feature, next to a network of 50 relu units" in told.out
         assert "(x + 5.5) / " in told.out
         assert repr(onepass.load("reg.onepass")) == (
             "TabularModel(target='y', model=BayesianPerceptronRegressor, n_rows=9)"
@@ -1040,7 +1040,7 @@ def test_the_better_model_answers_and_is_told(run: Run, tmp_path: Path) -> None:
     X = rng.uniform(-1.0, 1.0, size=(400, 2)).round(4)
     file = write_csv(tmp_path / "a.csv", [{"a": a, "b": b, "y": round(a * b, 4)} for a, b in X.tolist()])
     told = run("fit", file, "--target", "y", "--model", tmp_path / "m")
-    assert "beside a network of 50 relu units: whichever predicts the first 2,000 rows better is kept" in told.out
+    assert "next to a network of 50 relu units: whichever predicts the first 2,000 rows better is kept" in told.out
     assert "answers: network 2-50-1: its log-score was so far" in told.out
     assert "model:         network 2-50-1: its log-score was so far" in run("show", tmp_path / "m").out
     told = run("evaluate", file, "--target", "y", "--json")

@@ -97,7 +97,7 @@ def test_moments_of_columns_are_those_of_what_was_known() -> None:
 
 
 def test_wrong_ways_are_told() -> None:
-    with pytest.raises(ValueError, match="missing must be one of 'error', 'mean', got 'median'"):
+    with pytest.raises(ValueError, match="missing must be one of 'error', 'mean', 'standard', got 'median'"):
         BayesianPerceptronRegressor(missing="median").fit(X, NUMBERS)
     model = BayesianPerceptronRegressor(missing="mean", covariance="diagonal")
     with pytest.raises(ValueError, match="needs dense rows with covariance='diagonal'"):
@@ -153,3 +153,20 @@ def test_tables_without_the_categories_are_told(tmp_path: Path) -> None:
     odd = FRAME.assign(colour=pd.Categorical(pd.to_datetime(["2020-01-01", "2021-01-01", "2022-01-01"] * 100)))
     with pytest.raises(TypeError, match="categories must be numbers or strings"):
         onepass.save(BayesianPerceptronRegressor().fit(odd, PRICES), tmp_path / "never")
+
+
+def test_standard_is_the_mean_of_columns_known_to_have_mean_0_and_variance_1() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(800, 2))
+    y = X @ [2.0, 1.0] + 0.3 * rng.normal(size=800)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    means, known = (
+        BayesianPerceptronRegressor(missing=missing, standardize=False).fit(X, y) for missing in ("mean", "standard")
+    )
+    rows = np.array([[1.0, 1.0], [np.nan, 1.0], [np.nan, np.nan]])
+    for found, expected in zip(known.predict(rows, return_std=True), means.predict(rows, return_std=True), strict=True):
+        np.testing.assert_allclose(found, expected, atol=0.15)
+    in_parts = BayesianPerceptronRegressor(missing="standard", standardize=False)
+    for row, target in zip(X, y, strict=True):
+        in_parts.partial_fit(row[None], [target])
+    np.testing.assert_allclose(in_parts.predict(rows), known.predict(rows), rtol=1e-9)

@@ -1,5 +1,6 @@
 """Peers at their best: the setting is chosen on the stream, without a look at the row that is predicted."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,9 @@ import pytest
 from sklearn.linear_model import SGDClassifier
 
 from onepass._typing import FloatArray
+from onepass.evaluation import evaluate
 from onepass.evaluation.baselines import TunedBaseline, installed_baselines, mlp, sgd
+from tests.helpers.tables import trips, write_csv
 
 
 class Constant:
@@ -135,3 +138,11 @@ def test_a_row_of_weight_two_moves_a_baseline_more_than_one_of_weight_one(n_clas
         heavy.predict_then_learn(X, y, np.full(60, 2.0))
         same = np.array_equal(light.predict(X), heavy.predict(X))
         assert same != light.takes_weights, light.name
+
+
+def test_baselines_get_the_mean_for_a_missing_number(tmp_path: Path) -> None:
+    rows = [{**row, "km": None if i % 5 == 0 else row["km"]} for i, row in enumerate(trips(200))]
+    file = write_csv(tmp_path / "a.csv", [{name: row[name] for name in ("km", "car", "price")} for row in rows])
+    trial = evaluate(file, target="price", compare=True, model_kind="perceptron")
+    assert trial.failed == {}
+    assert len(trial.baselines) >= 2

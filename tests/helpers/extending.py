@@ -30,10 +30,11 @@ def run_page(page: str, **names: Any) -> dict[str, Any]:
 class PackageCopy:
     """A copy of the package in which the steps of a page have been taken that make an addition built in."""
 
-    def __init__(self, folder: Path, page: str, module: str) -> None:
+    def __init__(self, folder: Path, page: str, module: str | None) -> None:
         self.folder = folder
         shutil.copytree(_PACKAGE, folder / "onepass", ignore=shutil.ignore_patterns("__pycache__"))
-        self._write(module, _blocks(page, "python")[0])
+        if module is not None:
+            self._write(module, _blocks(page, "python")[0])
         for diff in _blocks(page, "diff"):
             header, _, hunks = diff.partition("\n")
             self._change(header.removeprefix("+++ src/onepass/"), hunks.split("@@\n"))

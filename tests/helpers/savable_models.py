@@ -17,7 +17,7 @@ from onepass.river import (
     PerceptronRegressor,
     SoftmaxClassifier,
 )
-from onepass.tables.contest import Contest
+from onepass.tables.better_of_two import BetterOfTwo
 from onepass.tables.inputs import Inputs, steps
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.registry import open_source
@@ -59,7 +59,7 @@ def n_learned(model: Any) -> int:
 
 
 def table(X: Any, y: Any, *rivals: Any, **options: Any) -> TabularModel:
-    """A model of a table with three columns of numbers; with rivals of the perceptron a contest."""
+    """A model of a table with three columns of numbers; with rivals of the perceptron a comparison."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "table.csv"
         np.savetxt(file, np.column_stack([X, y]), delimiter=",", header="a,b,c,y", comments="")
@@ -68,7 +68,7 @@ def table(X: Any, y: Any, *rivals: Any, **options: Any) -> TabularModel:
         wanted = SchemaOptions("y", settings=Settings(model_kind="perceptron"), **options)
         model, _ = infer_model(sources, wanted, rereadable=True)
         if rivals:
-            model.estimator = Contest([model.estimator, *rivals])
+            model.estimator = BetterOfTwo([model.estimator, *rivals])
         for step in steps(model, inputs, sources):
             model.learn(step.rows)
     return model
@@ -156,7 +156,7 @@ def models() -> dict[str, Any]:
         "fleet-estimator": FleetEstimator(3).learn(X, score, keys=keys),
         "table": table(X, score),
         "log-table": table(X, np.exp(score), log_target=True),
-        "table-contest": table(X, score, onepass.BayesianMLPRegressor((4,), standardize=False)),
+        "table-comparison": table(X, score, onepass.BayesianMLPRegressor((4,), standardize=False)),
         "table-of-texts": table_of_texts(),
         "robust-perceptron": onepass.BayesianPerceptron(3, "linear", noise="learn", outliers=0.05).learn(X, spiked),
         "robust-network": onepass.BayesianNetwork(3, (4,), outliers=0.05).learn(X, spiked),

@@ -13,7 +13,7 @@ from onepass.files.checkpoint import from_bytes, to_bytes
 from onepass.service.declared import declared_content
 from onepass.service.served import RowModel, serve
 from onepass.service.wire import Declared
-from onepass.tables.contest import Contest
+from onepass.tables.better_of_two import BetterOfTwo
 
 __all__ = ["EXAMPLES", "Example", "content", "served"]
 
@@ -167,10 +167,10 @@ def described(target: dict[str, Any], **options: Any) -> Any:
     return from_bytes(declared_content(Declared(columns=columns, target={"name": "y", **target}, options=options)))
 
 
-def contest(target: dict[str, Any], rival: Any) -> Any:
+def comparison(target: dict[str, Any], rival: Any) -> Any:
     """The model of a table in which a perceptron and a rival have learned nothing so far."""
     model = described(target)
-    model.estimator = Contest([model.estimator, rival])
+    model.estimator = BetterOfTwo([model.estimator, rival.set_params(missing="standard")])
     return model.start()
 
 
@@ -213,8 +213,8 @@ EXAMPLES: dict[str, Example] = {
         weighted_row,
         number,
     ),
-    "table of a contest": Example(
-        lambda: contest({"std": 2.0}, MLP((5,), standardize=False, covariance="kronecker")), table_row, number
+    "table of a comparison": Example(
+        lambda: comparison({"std": 2.0}, MLP((5,), standardize=False, covariance="kronecker")), table_row, number
     ),
     "table that doubts": Example(lambda: inferred(table_row, number, **perceptron, outliers=0.05), table_row, number),
     "table that drifts": Example(lambda: inferred(table_row, number, **perceptron, drift="auto"), table_row, number),

@@ -113,7 +113,7 @@ def test_an_event_that_refers_to_a_past_that_is_gone(place: Place) -> None:
     event = place.append("rollback", {"to": 3, "group": 6})
     assert re.match(
         r"The model 'm' can't be recovered: event 6 \(rollback\) can't be replayed: .*event 3 was deleted.*\. "
-        r"The last good version is 5: restore a backup, or return to it by 'onepass serve --data .* --repair m'\.",
+        r"The last good version is 5: restore a backup, or return to it by 'onepass admin repair .* m'\.",
         problem_of(place),
     )
     with place.served() as service:

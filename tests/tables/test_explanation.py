@@ -63,19 +63,19 @@ def test_the_parts_of_a_perceptron_are_those_of_its_weights(tmp_path: Path) -> N
         assert own == pytest.approx(gap @ belief.mean * scale)
         assert std == pytest.approx(np.sqrt(gap @ belief.cov @ gap) * scale)
     # A truth that is known: 1.8 per kilometre, 5 for a van over a sedan, 4 for a guest.
-    km = rows.X[:20, names.index("km")] * model.encoding.columns[0].scale  # type: ignore[union-attr]
+    km = rows.X[:20, names.index("km")] * model.encoding.columns[0].scale  # type: ignore[attr-defined]
     np.testing.assert_allclose(found.add[:, 0], 1.8 * km, atol=0.8)
 
 
 def test_log_odds_of_two_classes_and_log_rates_of_counts(tmp_path: Path) -> None:
     model, rows = learned(tmp_path, "clicked", clicks(900))
     found = explain(model, rows.X[:40])
-    seen = model.estimator._learner.state.mixtures[0].members[0].predict(rows.X[:40])
+    seen = model.estimator._learner.state.mixtures[0].members[0].predict(np.nan_to_num(rows.X[:40]))
     np.testing.assert_allclose(found.total, seen.pre_mean, rtol=1e-9, atol=1e-12)
     counts = [{**row, "price": int(row["km"])} for row in trips(500)]
     model, rows = learned(tmp_path, "price", counts, task="counts")
     found = explain(model, rows.X[:40])
-    seen = model.estimator._learner.state.mixtures[0].members[0].predict(rows.X[:40])
+    seen = model.estimator._learner.state.mixtures[0].members[0].predict(np.nan_to_num(rows.X[:40]))
     np.testing.assert_allclose(found.total, seen.pre_mean, rtol=1e-9, atol=1e-12)
 
 

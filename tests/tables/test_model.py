@@ -254,3 +254,24 @@ def test_what_a_feature_does_to_one_of_several_classes_is_known_after_many_rows(
     found = {weight.feature: weight for weight in learned(tmp_path, rows, "kind").weights()["none"]}
     assert found["age"].mean < -5.0 * found["age"].std  # who is older clicks more often
     assert found["age"].std < 0.1
+
+
+@pytest.mark.parametrize("from_row", [0, 2000], ids=["from the first row", "never among the rows learned"])
+def test_a_missing_number_widens_the_interval_by_what_it_would_have_told(tmp_path: Path, from_row: int) -> None:
+    rng = np.random.default_rng(3)
+    values = rng.normal(size=(3000, 2))
+    targets = values @ [2.0, 1.0] + 0.3 * rng.normal(size=3000)
+    unknown = (rng.random(3000) < 0.2) & (np.arange(3000) >= from_row)
+    rows = [
+        {"a": None if gone else a, "b": b, "y": y}
+        for gone, (a, b), y in zip(unknown.tolist(), values.tolist(), targets.tolist(), strict=True)
+    ]
+    model = onepass.tables.fit(write_csv(tmp_path / "a.csv", rows[:2000]), target="y")
+    found = model.predict(rows[2000:])
+    std, low, high = (found[name].to_numpy() for name in ("std", "lower", "upper"))
+    gone, y = unknown[2000:], targets[2000:]
+    np.testing.assert_allclose(std[~gone], 0.3, rtol=0.1)
+    np.testing.assert_allclose(std[gone], np.hypot(2.0, 0.3), rtol=0.1)  # the target given the other column alone
+    inside = (low <= y) & (y <= high)
+    assert inside[gone].mean() > 0.9
+    assert inside[~gone].mean() > 0.9

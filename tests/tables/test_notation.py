@@ -230,7 +230,7 @@ def test_a_state_without_words_for_missing_values_means_the_usual_ones() -> None
         {"kind": "hashed", "name": "h", "buckets": 2, "shares": [0.5, 0.5]},
         {"kind": "date", "name": "d", "centre": 0.0, "clock": False, "missing": True},
     ]
-    encoding = Encoding.from_state({"columns": columns, "ignored": {}})
+    encoding = Encoding.from_state({"columns": columns, "ignored": {}, "left_out": []})
     assert encoding.state()["columns"] == [
         {name: tuple(value) if isinstance(value, list) else value for name, value in column.items()}
         for column in columns

@@ -58,7 +58,7 @@ def leave_closed_output() -> int:
 
 def _in_options(error: ValueError) -> str:
     """The message of an error, with the options for the settings of the library that it names."""
-    if "onepass.tables" not in sys.modules:  # it is none of its errors, and importing them takes seconds
+    if "onepass.tables" not in sys.modules:  # then it is not one of its errors, and importing them takes seconds
         return str(error)
     from onepass.tables.columns.errors import SchemaError
     from onepass.tables.progress import OtherSettingsError

@@ -102,6 +102,7 @@ def evaluate(
         split = None if test_split is None else HeldOut(test_split, shape["seed"])
         schema = schema_options(target or "", shape)
         inputs = Inputs(tuple(expand(files)), 1 if split is None else 2, replace(reading, notation=schema.notation))
+        inputs = replace(inputs, whole_records=rejecting.rejects is not None)
         check_distinct_paths([*inputs.files, *([path] if path else [])], html=html, rejects=rejecting.rejects)
         if html is not None:
             require("plots", "--html")

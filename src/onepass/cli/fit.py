@@ -133,6 +133,7 @@ def fit(
         check_passes(wanted.turns, shape["drift"])
         reading = replace(reading, notation=schema.notation)
         inputs = Inputs(given_files(files, learning.again, console), wanted.turns, reading)
+        inputs = replace(inputs, whole_records=rejecting.rejects is not None)
         check_stream(inputs, learning.resume, shuffle=shuffle == "on")
         if cluster.is_dask:
             _refuse_on_dask(inputs, learning.resume, shape, alarms, shuffle)
@@ -173,7 +174,7 @@ def _begun(
     inputs = without_known(inputs, sources, TrainingHistory(), learning.again, console)
     model, reason, inputs = wanted.new_model(inputs, sources)
     if cluster.is_dask:
-        model.end_contest()
+        model.end_comparison()
     tell_choices(console, model, reason)
     if inputs.shuffle is not None:
         console.fact("order", f"random, within a buffer of {model.rows_per_buffer:,} rows")

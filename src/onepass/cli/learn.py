@@ -1,5 +1,6 @@
 """``onepass learn``: let a saved model learn more rows."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,6 +86,7 @@ def learn(
         from onepass.tables.inputs import Inputs
 
         inputs = Inputs(given_files(files, learning.again, console), passes, reading)
+        inputs = replace(inputs, whole_records=rejecting.rejects is not None)
         check_stream(inputs, learning.resume)
         written = {"MODEL": model} if out is None else {"out": out}
         read = inputs.files if out is None else [*inputs.files, str(model)]

@@ -34,6 +34,7 @@ COMMANDS = {
     "decide": "onepass.cli.decide:decide",
     "reward": "onepass.cli.reward:reward",
     "serve": "onepass.cli.serve:serve",
+    "admin": "onepass.cli.admin:admin",
     "playground": "onepass.cli.playground:playground",
     "completion": "onepass.cli.completion:completion",
     "reproduce": "onepass.cli.reproduce:reproduce",

@@ -10,10 +10,9 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from onepass._limits import MODEL_KINDS, TASKS
-from onepass.beliefs.names import COVARIANCES
 from onepass.cli.config import config_option, with_model
 from onepass.cli.rejects import RejectLimit, RejectOptions
+from onepass.tables.options import OPTIONS, Choice, Count, Option, Plain, Positive
 from onepass.tables.readers.options import ReadOptions
 
 __all__ = [
@@ -136,8 +135,8 @@ def widths(value: Any) -> tuple[int, ...]:
 
 
 def _patience(value: Any) -> float:
-    """A time to wait, in seconds; for ever if no time is given."""
-    return float("inf") if value == "for ever" else duration(value)
+    """A time to wait, in seconds; forever if no time is given."""
+    return float("inf") if value == "forever" else duration(value)
 
 
 def _rows_or_time(value: str) -> tuple[str, float]:
@@ -264,7 +263,7 @@ def _encoding(value: str) -> str:
     try:
         "".encode(value)
         return codecs.lookup(value).name
-    except LookupError:  # also of codecs that are none of text
+    except LookupError:  # also of codecs that are not for text
         raise click.BadParameter(
             f"{value!r} is not a known encoding; common ones are utf-8, utf-16, latin-1, cp1252, cp1250, shift_jis and "
             "gb18030."
@@ -321,191 +320,49 @@ level = click.option(
     help="Probability with which a new target lies between lower and upper.",
 )
 
-shape = _all(
-    click.option(
-        "--task",
-        type=click.Choice(TASKS),
-        help="What the target is: a number, a count or a class. By default a number or a class, detected from the "
-        "first rows.",
-    ),
-    click.option(
-        "--classes",
-        type=names,
-        default=(),
-        metavar="A,B,...",
-        help="All classes that can occur; by default those in the first rows.",
-    ),
-    click.option("--columns", type=names, default=(), metavar="A,B,...", help="Learn from these columns only."),
-    click.option("--ignore", type=names, default=(), metavar="A,B,...", help="Do not learn from these columns."),
-    click.option(
-        "--as",
-        "kinds",
-        multiple=True,
-        metavar="COLUMN=KIND",
-        help="What a column holds: number, boolean, category, hashed, date or text. May be given several times.",
-    ),
-    click.option(
-        "--decimal",
-        type=click.Choice([".", ","]),
-        help="Decimal sign of numbers; detected per column by default.",
-    ),
-    click.option(
-        "--missing",
-        type=names,
-        metavar="A,B,...",
-        help="The words that stand for a missing value; '' for none. An empty field is always missing. By default NA, "
-        "null, None and the like, unless one of them is a frequent value of a text column.",
-    ),
-    click.option(
-        "--date-format",
-        "date_formats",
-        multiple=True,
-        metavar="FORMAT",
-        help="How dates are written, such as %d/%m/%Y; detected per column by default. May be given several times.",
-    ),
-    click.option(
-        "--one-hot",
-        type=click.IntRange(1, 10_000),
-        default=20,
-        show_default=True,
-        help="A column with up to this number of categories gets one feature per category; with more, categories are "
-        "hashed into --buckets features.",
-    ),
-    click.option(
-        "--buckets",
-        type=click.IntRange(1, 2**16),
-        default=64,
-        show_default=True,
-        help="Number of features that the hashed categories of a column share.",
-    ),
-    click.option(
-        "--text-buckets",
-        type=click.IntRange(1, 2**20),
-        metavar="NUMBER",
-        help="Number of features that the words of a text column share. By default 65536; 16384 for more than two "
-        "classes; 1024 with --hidden, or with a covariance other than diagonal.",
-    ),
-    click.option(
-        "--log-target/--no-log-target",
-        default=None,
-        help="Learn the logarithm of the target; predictions are still in the target's own units. By default this is "
-        "done if the target is positive and skewed, and the first rows are predicted better that way.",
-    ),
-    click.option(
-        "--sample",
-        type=click.IntRange(1),
-        default=10_000,
-        show_default=True,
-        help="Number of first rows from which the kinds of the columns, the scales of numbers and the prior are "
-        "decided.",
-    ),
-    click.option(
-        "--hidden",
-        type=widths,
-        metavar="N,N,...",
-        default=(),
-        help="Learn by a network, with these numbers of units in its hidden layers, such as 50 or 50,50.",
-    ),
-    click.option(
-        "--model-kind",
-        type=click.Choice(MODEL_KINDS),
-        default="auto",
-        show_default=True,
-        help="A perceptron, a network (with 50 hidden units, unless --hidden says otherwise), or 'auto': both learn "
-        "the first 2,000 rows, and the one that predicts them better is kept; if a network would take too long for the "
-        "input, it is a perceptron.",
-    ),
-    click.option(
-        "--activation",
-        help="Activation of the hidden units (default relu); without --hidden, of the output (default linear, exp for "
-        "counts, sigmoid for classes).",
-    ),
-    click.option(
-        "--covariance",
-        type=click.Choice(["auto", *COVARIANCES]),
-        default="auto",
-        show_default=True,
-        help="Between which weights correlations are kept; 'auto': as many as is not too slow. 'kronecker' is for wide "
-        "hidden layers, 'neuron' also for many classes without --hidden.",
-    ),
-    click.option(
-        "--noise",
-        type=_positive_or("learn"),
-        metavar="NUMBER|learn",
-        default="learn",
-        show_default=True,
-        help="Variance of the target's noise, or dispersion of counts; 'learn' estimates it from the rows.",
-    ),
-    click.option(
-        "--prior-scale",
-        type=_positive_or("sample", "auto"),
-        metavar="NUMBER|sample|auto",
-        default="sample",
-        show_default=True,
-        help="Standard deviation of the weights before the first row. 'sample' estimates it from the first rows, one "
-        "for all numeric columns and one for each other column; for networks it is 1. 'auto' averages over several, "
-        "which takes longer.",
-    ),
-    click.option(
-        "--intercept-scale",
-        type=click.FloatRange(min=0.0, min_open=True),
-        metavar="NUMBER",
-        help="Standard deviation of the intercept before the first row; by default 4, but 1 for numbers with --hidden.",
-    ),
-    click.option(
-        "--outliers",
-        type=Share(),
-        metavar="SHARE",
-        default=0.0,
-        show_default=True,
-        help="Share of the rows whose target can't be trusted, such as 0.05. Above 0 the share is learned, starting "
-        "from this value, and extreme targets or wrong labels do little harm.",
-    ),
-    click.option(
-        "--forgetting",
-        type=click.FloatRange(0.0, 1.0, min_open=True),
-        default=1.0,
-        show_default=True,
-        help="Below 1 older rows count less, for relations that change: the weight of a row is this number to the "
-        "power of its age in rows.",
-    ),
-    click.option(
-        "--drift",
-        type=rate,
-        metavar="RATE|auto",
-        default="0",
-        show_default=True,
-        help="How fast the weights change, from 0 to 1: before each row their covariance moves this share of the way "
-        "back to the prior's. 'auto' learns six hypotheses side by side (five rates, and a quick return to the prior), "
-        "weighted row by row by how well they predict; it takes seven to ten times as long as a fixed rate, and needs "
-        "--forgetting 1.",
-    ),
-    click.option(
-        "--seed",
-        type=click.IntRange(min=0),
-        default=0,
-        show_default=True,
-        help="Seed of the random numbers; the same seed gives the same network.",
-    ),
-    click.option(
-        "--weight",
-        metavar="COLUMN",
-        help="Column with the weight of each row: 2 counts as if the row came twice, 0.5 half, 0 not at all. It is not "
-        "used as an input, but must be there whenever the model learns.",
-    ),
-    click.option(
-        "--by",
-        metavar="COLUMN",
-        help="Learn one model for each value of this column, such as a store or a device. What they have in common is "
-        "learned too, and is used for values that were never seen. For numbers and two classes, without --hidden.",
-    ),
-)
+# How click reads an option of a new model.
+_PLAIN: dict[Plain, dict[str, Any]] = {
+    Plain.WORD: {},
+    Plain.NAMES: {"type": names, "metavar": "A,B,..."},
+    Plain.COLUMN: {"metavar": "COLUMN"},
+    Plain.COLUMN_KINDS: {"multiple": True, "metavar": "COLUMN=KIND"},
+    Plain.DATE_FORMATS: {"multiple": True, "metavar": "FORMAT"},
+    Plain.WIDTHS: {"type": widths, "metavar": "N,N,..."},
+    Plain.SEED: {"type": click.IntRange(min=0)},
+    Plain.SHARE: {"type": Share(), "metavar": "SHARE"},
+    Plain.FRACTION: {"type": click.FloatRange(0.0, 1.0, min_open=True)},
+    Plain.RATE: {"type": rate, "metavar": "RATE|auto"},
+    Plain.ON_OFF: {},
+}
+
+
+def _read_as(kind: Plain | Choice | Count | Positive) -> dict[str, Any]:
+    if isinstance(kind, Choice):
+        return {"type": click.Choice(kind.words)}
+    if isinstance(kind, Count):
+        return {"type": click.IntRange(1, kind.most)}
+    if isinstance(kind, Positive):
+        convert = _positive_or(*kind.words) if kind.words else click.FloatRange(min=0.0, min_open=True)
+        return {"type": convert, "metavar": "|".join(("NUMBER", *kind.words))}
+    return _PLAIN[kind]
+
+
+def _of_model(option: Option) -> Callable[[F], F]:
+    """An option of a new model as click has it."""
+    read = _read_as(option.kind)
+    text = option.words(lambda other: other.option) + (" May be given several times." if "multiple" in read else "")
+    name = f"{option.option}/--no-{option.option[2:]}" if option.kind is Plain.ON_OFF else option.option
+    shown = option.default not in (None, ())
+    return click.option(name, option.name, default=option.default, show_default=shown, help=text, **read)
+
+
+shape = _all(*map(_of_model, OPTIONS))
 
 waiting = click.option(
     "--wait",
     type=_patience,
     is_flag=False,
-    flag_value="for ever",
+    flag_value="forever",
     default="0s",
     metavar="[TIME]",
     help="If another process is writing the model, wait for it: up to a time such as 10m, or, if no time is given, as "

@@ -155,7 +155,8 @@ def _predict(
 
     rows = empty = 0
     aligned = not isinstance(sources[0], StandardInput)
-    found = predict_sources(model, sources, asked.level, asked.keep, explained=asked.explain, aligned=aligned)
+    shown = {"explained": asked.explain, "whole_records": rejecting.rejects is not None}
+    found = predict_sources(model, sources, asked.level, asked.keep, aligned=aligned, **shown)
     limit = rejecting.max_rejects or NO_LIMIT
     with Rejects(rejecting, limit=limit) as log, TableWriter(asked.out, asked.kind or "csv") as writer:
         for source, batch, predicted, n_empty, rejects, share in found:

@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from onepass.tables.columns.names import COLUMN_KINDS
+from onepass.tables.options import OPTIONS
+
 if TYPE_CHECKING:
     from onepass.cli.console import Console
     from onepass.tables.columns.errors import SchemaError
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["flag", "schema_error_words", "schema_options", "tell_choices"]
 
-_FLAGS = {"kinds": "--as", "date_formats": "--date-format"}
+_FLAGS = {one.name: one.option for one in OPTIONS}
 
 
 def flag(setting: str) -> str:
@@ -30,14 +33,13 @@ def flag(setting: str) -> str:
 
 def schema_options(target: str, shape: dict[str, Any]) -> "SchemaOptions":
     """What the options ask for, checked as far as that goes without the data."""
-    from onepass.tables.columns.encoding import KINDS
     from onepass.tables.schema import SchemaOptions
 
     kinds = {}
     for entry in shape["kinds"]:
         column, _, kind = entry.rpartition("=")
-        if kind not in KINDS or not column:
-            raise click.UsageError(f"--as {entry!r} is not COLUMN=KIND, with KIND one of {', '.join(KINDS)}.")
+        if kind not in COLUMN_KINDS or not column:
+            raise click.UsageError(f"--as {entry!r} is not COLUMN=KIND, with KIND one of {', '.join(COLUMN_KINDS)}.")
         kinds[column] = kind
     _check_model(shape)
     return SchemaOptions.of(target, **{**shape, "kinds": kinds, "date_formats": tuple(shape["date_formats"])})

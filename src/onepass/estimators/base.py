@@ -34,6 +34,7 @@ from onepass.estimators.inputs import InputEncoder, checked_weights
 from onepass.estimators.learner import Learner
 from onepass.estimators.refinement import Schedule
 from onepass.files.state import Arrays, Parameters
+from onepass.models.missing import COLUMNS
 from onepass.models.mixture import as_drift
 from onepass.models.online import AUTO, REFINEMENTS
 from onepass.models.prediction import Prediction
@@ -234,7 +235,7 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
         if own is not None and not (self._chooses_intercept_scale and isinstance(own, str) and own == "auto"):
             as_positive(own, "intercept_scale", "or None for the prior of a weight")
         as_outliers(self.outliers)
-        one_of(self.missing, ("error", "mean"), "missing")
+        one_of(self.missing, ("error", *COLUMNS), "missing")
         for name in ("standardize", "fit_intercept"):
             as_flag(getattr(self, name, True), name)
         if self.standardize:
@@ -263,7 +264,7 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self.missing == "mean"
+        tags.input_tags.allow_nan = self.missing != "error"
         return tags
 
     @property

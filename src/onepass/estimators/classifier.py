@@ -237,10 +237,11 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         sparse (two classes, with a diagonal covariance) are only divided by the size of their entries. The statistics
         stay fixed after that.
     @warm_up
-    missing : {"error", "mean"}
-        What to do about NaN among the inputs: raise an error, or use the mean of the column so far; with two classes,
-        the column's variance counts as its uncertainty. (A categorical column of a data frame becomes columns of 0
-        and 1; a category that the first data frame did not have is all zeros.)
+    missing : {"error", "mean", "standard"}
+        What to do about NaN among the inputs: raise an error, or use the mean of the column so far; with two
+        classes, the column's variance counts as its uncertainty. ``"standard"`` uses mean and variance of the
+        rows that set the scale (0 and 1, if the inputs were standardised before). (A categorical column of a
+        data frame becomes columns of 0 and 1; a category that the first data frame did not have is all zeros.)
     @class_weight
 
     Attributes

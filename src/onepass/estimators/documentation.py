@@ -80,9 +80,10 @@ _FRAGMENTS = {
     warm_up : int
         With ``standardize``: how many of the first rows determine mean and standard deviation.""",
     "missing_in_networks": """
-    missing : {"error", "mean"}
-        What to do about NaN among the inputs: raise an error, or use the mean of the column so far, as if it had been
-        there: other than those of a perceptron, intervals do not widen where a number is missing.""",
+    missing : {"error", "mean", "standard"}
+        What to do about NaN among the inputs: raise an error, use the mean of the column so far, or that of the rows
+        that set the scale (0, if the inputs were standardised before), as if it had been there: other than those of a
+        perceptron, intervals do not widen where a number is missing.""",
     "class_weight": """
     class_weight : dict or "balanced", optional
         Weight of the rows of each class, 1 for classes left out. ``"balanced"`` makes all classes count the same: the

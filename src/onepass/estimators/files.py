@@ -24,7 +24,7 @@ from onepass.files.state import (
     under,
 )
 from onepass.layers import Layer, decode_layer, encode_layer
-from onepass.models.missing import ColumnMoments
+from onepass.models.missing import COLUMNS
 from onepass.models.mixture import Mixture
 
 __all__ = [
@@ -79,11 +79,11 @@ def restore_learner(learner: Learner, parameters: Parameters, arrays: Arrays) ->
     n_inputs, q = learner.blueprint.n_inputs, learner.targets.n_targets
     if len(parameters["mixtures"]) != q or arrays["targets/centre"].shape != (q,):
         raise ValueError(f"the saved state is incomplete: it should have {q} outputs")
-    has_columns = "columns/count" in arrays
+    kind = COLUMNS.get(learner.encoder.missing)
     state = LearnerState(
         inputs=Scaling.from_arrays(under("inputs", arrays), n_inputs),
         targets=Scaling.from_arrays(under("targets", arrays), q),
-        columns=ColumnMoments.from_arrays(under("columns", arrays), n_inputs) if has_columns else None,
+        columns=None if kind is None else kind.from_arrays(under("columns", arrays), n_inputs),
         short_weights=np.array([as_number(value, "short_weights") for value in parameters["short_weights"]]),
         n_absurd=np.array([as_tally(value, "n_absurd") for value in parameters["n_absurd"]], dtype=np.int64),
         mixtures=[
@@ -95,7 +95,7 @@ def restore_learner(learner: Learner, parameters: Parameters, arrays: Arrays) ->
         setattr(state, name, as_tally(parameters[name], name))
     if "waiting/rows" in arrays:
         form = csr_array if parameters["waiting_is_sparse"] else np.asarray
-        state.waiting = _waiting(under("waiting", arrays), form, (state.n_rows, n_inputs), has_columns)
+        state.waiting = _waiting(under("waiting", arrays), form, (state.n_rows, n_inputs), kind is not None)
     learner.state = state
     learner.newly_set_aside()  # which was told when it happened
 

@@ -19,6 +19,7 @@ from onepass._typing import FloatArray
 from onepass._validation import as_count, as_share
 from onepass.beliefs.prior import prior_variances
 from onepass.estimators.batch import PredictedRows
+from onepass.estimators.scaling import zero_for_nan
 from onepass.files.state import Arrays, Parameters, as_number, as_tally, nested, sized, under
 from onepass.models.fleet import PerceptronFleet
 from onepass.models.prediction import Prediction, RowScores
@@ -32,6 +33,8 @@ _NOISES = 4.0 ** np.linspace(-1.0, 1.0, 17)  # compared with each other, relativ
 
 class FleetEstimator:
     """One perceptron per key, linear for numbers or sigmoid for two classes, with a prior learned from all keys.
+
+    Inputs are standardised already; one that is NaN counts as 0, the mean.
 
     Parameters
     ----------
@@ -137,7 +140,7 @@ class FleetEstimator:
         yield from (slice(*pair) for pair in pairwise([*edges, n]))
 
     def _predict_score_learn(self, X: FloatArray, targets: FloatArray, keys: list[str]) -> tuple[Prediction, RowScores]:
-        seen, scores = self._fleet.predict_score_learn(X, targets, keys=keys)
+        seen, scores = self._fleet.predict_score_learn(zero_for_nan(X), targets, keys=keys)
         if self._learns_noise:
             var = seen.var[:, None] + seen.noise_var[:, None] * _NOISES
             densities = -0.5 * (np.log(var) + np.square(targets - seen.mean)[:, None] / var)
@@ -173,7 +176,7 @@ class FleetEstimator:
         return seen.mean - half, seen.mean + half
 
     def _seen(self, X: Any, keys: Sequence[str]) -> Prediction:
-        return self._fleet.predict(np.asarray(X, dtype=np.float64), keys=list(keys))
+        return self._fleet.predict(zero_for_nan(np.asarray(X, dtype=np.float64)), keys=list(keys))
 
     def _per_class(self, seen: Prediction) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Mean, variance and noise; for labels of both."""

@@ -75,7 +75,7 @@ class InputEncoder:
     @property
     def _checks(self) -> dict[str, Any]:
         """How scikit-learn checks the rows."""
-        finite = "allow-nan" if self.missing == "mean" else True
+        finite = True if self.missing == "error" else "allow-nan"
         return {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": finite}
 
     def _as_table(self, X: Any) -> Any:

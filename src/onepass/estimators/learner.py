@@ -37,7 +37,7 @@ from onepass.estimators.refinement import (
 from onepass.estimators.scaling import Scaling, warn_of_scales, zero_for_nan
 from onepass.estimators.standardizer import Standardizer
 from onepass.estimators.targets import ClassTargets
-from onepass.models.missing import ColumnMoments
+from onepass.models.missing import COLUMNS, Columns
 from onepass.models.mixture import Mixture, joined
 from onepass.models.prediction import Prediction, RowScores
 
@@ -53,7 +53,7 @@ class LearnerState:
 
     inputs: Scaling
     targets: Scaling
-    columns: ColumnMoments | None  # for imputing missing inputs
+    columns: Columns | None  # for imputing missing inputs
     short_weights: FloatArray  # by how much all weights of rows together fall short of 1 each, per number of a target
     n_absurd: NDArray[np.int64]  # targets that the warm-up has set aside, likewise
     mixtures: list[Mixture]  # one per number of a target; none before the first row of a warm-up
@@ -147,7 +147,7 @@ class Learner:
     def learn_row(self, row: FloatArray, target: float) -> bool:
         """Learn one dense row ``(d,)`` of float64; False, and nothing learned, if that takes more than this."""
         state = self.state
-        if state.n_rows < self.standardizer.warm_up or state.columns is not None or len(state.mixtures) != 1:
+        if state.n_rows < self.standardizer.warm_up or self._learns_columns or len(state.mixtures) != 1:
             return False
         if (scaled := self.scaled(row)) is None or not abs(target) < _LARGEST:
             return False
@@ -169,6 +169,11 @@ class Learner:
             return None
         scaling = self.state.inputs
         return row if scaling.is_identity else (row - scaling.centre) / scaling.scale
+
+    @property
+    def _learns_columns(self) -> bool:
+        """Whether values change what stands in for missing ones; else a row without gaps needs nothing of it."""
+        return self.state.columns is not None and self.state.columns.learns
 
     @contextmanager
     def _all_or_none(self, X: Any) -> Iterator[None]:
@@ -329,7 +334,8 @@ class Learner:
         """Reset what is counted besides the models."""
         state = self.state
         state.n_rows, state.short_weights, state.n_passes = 0, np.zeros(self.targets.n_targets), 1
-        state.columns = ColumnMoments.start(self.blueprint.n_inputs) if self.encoder.missing == "mean" else None
+        kind = COLUMNS.get(self.encoder.missing)
+        state.columns = None if kind is None else kind.start(self.blueprint.n_inputs)
 
     def _new_mixtures(self) -> list[Mixture]:
         """Models that have learned nothing, a mixture per number of a target."""
@@ -382,8 +388,8 @@ class Learner:
         elif self.standardizer.keeps_sparse and not scaling.centre.any():
             if self.state.columns is not None and np.isnan(X.data).any():
                 raise ValueError(
-                    "missing='mean' needs dense rows with covariance='diagonal', got a sparse X with NaN among its "
-                    "entries; remove these entries, which makes them 0, or pass X.toarray()"
+                    f"missing={self.encoder.missing!r} needs dense rows with covariance='diagonal', got a sparse X "
+                    "with NaN among its entries; remove these entries, which makes them 0, or pass X.toarray()"
                 )
             yield scaling.scale_entries(X)
         else:
@@ -404,7 +410,7 @@ class Learner:
     def predict_row(self, row: FloatArray) -> Prediction | None:
         """What the only model predicts for one dense row ``(d,)`` of float64; None if that takes more than this."""
         state = self.state
-        if state.columns is not None or len(state.mixtures) != 1:
+        if self._learns_columns or len(state.mixtures) != 1:
             return None
         member, *others = state.mixtures[0].members
         if others or (scaled := self.scaled(row)) is None:

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 
 from onepass._extras import is_installed
+from onepass._messages import first_line
 from onepass._typing import FloatArray
 from onepass.estimators.batch import PredictedRows
+from onepass.estimators.scaling import zero_for_nan
 from onepass.evaluation.baselines import TunedBaseline, installed_baselines
 from onepass.evaluation.held_out import HeldOut
 from onepass.evaluation.metrics import (
@@ -125,9 +127,9 @@ class Trial:
             self._add_believed(rows.y, predicted)
         for baseline, scores in self.baselines:
             try:
-                guess = baseline.predict_then_learn(rows.X, rows.y, rows.weights)
+                guess = baseline.predict_then_learn(zero_for_nan(rows.X), rows.y, rows.weights)
             except (ValueError, ArithmeticError) as error:  # e.g. weights that have grown out of all bounds
-                self.failed[baseline.name] = str(error).split("\n")[0].rstrip(".")
+                self.failed[baseline.name] = first_line(error)
                 continue
             scores.update(self._their_predictions(rows.y, guess))
         self.baselines = [(one, scores) for one, scores in self.baselines if one.name not in self.failed]
@@ -142,7 +144,7 @@ class Trial:
     def check(self) -> None:
         """Raise an error if no row was scored."""
         if not self.rows:
-            raise StreamError("no row could be scored: there is none, or all were rejected")
+            raise StreamError("no row could be scored: there are no rows, or all were rejected")
 
     def scores(self) -> dict[str, dict[str, float]]:
         """Scores of every model, by name."""

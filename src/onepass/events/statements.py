@@ -1,6 +1,6 @@
 """The SQL of an event log, each statement under a name that says what it does, in words that all databases know."""
 
-__all__ = ["VERSION", "tables"]
+__all__ = ["LAST", "VERSION", "tables"]
 
 VERSION = 4  # of the tables, in every database
 

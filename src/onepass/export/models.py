@@ -30,7 +30,16 @@ from onepass.likelihoods.mixtures import KNOWN, counted_weights
 from onepass.models.mixture import Mixture
 from onepass.models.perceptron import BayesianPerceptron
 
-__all__ = ["Classes", "Numbers", "estimator_inputs", "estimator_program", "model_program", "predicted", "shown_parts"]
+__all__ = [
+    "LABEL_STD",
+    "Classes",
+    "Numbers",
+    "estimator_inputs",
+    "estimator_program",
+    "model_program",
+    "predicted",
+    "shown_parts",
+]
 
 QUANTILE = Expression("argument", (), 1, None, "quantile")
 """Stands for the quantile of the standard normal in the limits of an interval."""
@@ -250,7 +259,7 @@ def estimator_inputs(learner: Learner, x: Expression) -> tuple[Expression, Expre
 def _learner_learning(learner: Learner, z: Expression, centre: float, scale: float) -> Learning | str:
     if isinstance(learner.blueprint, Networks):
         return ""
-    if learner.state.columns is not None:
+    if learner.state.columns is not None and learner.state.columns.learns:
         return "missing='mean' learns the means of its columns as well"
     members = [own for mixture in learner.state.mixtures for _, own in mixture.components]
     if len(members) > 1:

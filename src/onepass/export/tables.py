@@ -33,13 +33,13 @@ from onepass.export.expressions import (
 )
 from onepass.export.models import LABEL_STD, Classes, Numbers, predicted, shown_parts
 from onepass.export.programs import Input, Learning, NotExportableError, Program
+from onepass.tables.better_of_two import BetterOfTwo
 from onepass.tables.columns.boolean import Boolean
 from onepass.tables.columns.category import Category, Hashed
+from onepass.tables.columns.column import Column
 from onepass.tables.columns.date import YEAR, Date
-from onepass.tables.columns.encoding import Column
 from onepass.tables.columns.number import Number
 from onepass.tables.columns.number_format import NumberFormat
-from onepass.tables.contest import Contest
 from onepass.tables.model import TabularModel
 from onepass.tables.targets import LARGEST_LOG, ClassTarget, LogTarget, NumberTarget
 
@@ -49,17 +49,17 @@ _SPACES = r" \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # of Unic
 
 
 def table_program(model: TabularModel, origin: str) -> Program:
-    """The program of the model of a table; of a contest that of its leader."""
-    estimator = model.estimator.leader if isinstance(model.estimator, Contest) else model.estimator
+    """The program of the model of a table; of a comparison that of its leader."""
+    estimator = model.estimator.leader if isinstance(model.estimator, BetterOfTwo) else model.estimator
     if isinstance(estimator, FleetEstimator):
         raise NotExportableError(
             f"a model per {model.by!r} can't be exported, because it has weights for every key: fit one model for all "
             "keys together, or for the rows of one key"
         )
     for column in model.encoding.columns:
-        if column.kind == "text":
+        if not column.is_exportable:
             raise NotExportableError(
-                f"column {column.name!r} is text, which can't be exported: fit without it, or as a category"
+                f"column {column.name!r} is {column.kind}, which can't be exported: fit without it, or as a category"
             )
     columns = model.encoding.columns
     x = row(len(columns))
@@ -122,14 +122,14 @@ def _features(columns: tuple[Column, ...], x: Expression) -> Expression:
 
 def _scaled(columns: list[Any], x: Expression) -> Expression:
     centre, inverse = [one.centre for one in columns], [1.0 / one.scale for one in columns]
-    return where(is_nan(x), 0.0, (x - constant(centre, "column_centre")) * constant(inverse, "column_inverse_scale"))
+    return (x - constant(centre, "column_centre")) * constant(inverse, "column_inverse_scale")
 
 
 def _encoded(column: Column, x: Expression) -> Expression:
     missing = is_nan(x)
     flag = where(missing, 1.0, 0.0)
     if isinstance(column, Number):
-        return concat([where(missing, 0.0, (x - column.centre) * (1.0 / column.scale)), flag])
+        return concat([(x - column.centre) * (1.0 / column.scale), flag])
     if isinstance(column, Boolean):
         return where(missing, 0.5, x)
     if isinstance(column, Category):

@@ -19,6 +19,8 @@ from onepass.engine.vector_matches import VectorLikelihood
 from onepass.likelihoods.base import LOG_NOISE, Likelihood, LogNoise, refuse_first, register
 
 __all__ = [
+    "LARGEST",
+    "WIDEST",
     "Counts",
     "NegativeBinomial",
     "Poisson",

@@ -16,6 +16,7 @@ from onepass.beliefs.base import MergeablePart
 from onepass.engine.outliers import TRUST_COUNTS, Trust
 
 __all__ = [
+    "N_SUMS",
     "Change",
     "Snapshot",
     "apply_change",

@@ -5,13 +5,49 @@ calls divide the rows. All in the units that models have, in which an unknown co
 """
 
 from dataclasses import dataclass
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.files.state import Arrays, sized
 
-__all__ = ["ColumnMoments"]
+__all__ = ["COLUMNS", "ColumnMoments", "Columns", "StandardColumns"]
+
+
+class Columns(Protocol):
+    """What is known of each column, for the rows in which it was not observed."""
+
+    learns: ClassVar[bool]
+    """Whether observed values change it."""
+
+    @classmethod
+    def start(cls, size: int) -> Self:
+        """Before the first row."""
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, size: int) -> Self:
+        """Check and take what `arrays` gave."""
+
+    @property
+    def arrays(self) -> Arrays:
+        """What has been learned, by the names that files have for it."""
+
+    @property
+    def mean(self) -> FloatArray:
+        """Means of the columns, ``(d,)``."""
+
+    @property
+    def variance(self) -> FloatArray:
+        """Variances of the columns, ``(d,)``."""
+
+    def filled(self, rows: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        """Rows with means for NaN, and the variances of all entries; None where nothing was NaN."""
+
+    def filled_in_order(
+        self, rows: FloatArray, weights: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray | None, Self]:
+        """The same with what is known before each row, and what is known after the last."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +57,7 @@ class ColumnMoments:
     count: FloatArray  # (d,)
     mean: FloatArray  # (d,)
     square: FloatArray  # (d,)
+    learns: ClassVar[bool] = True
 
     @classmethod
     def start(cls, size: int) -> "ColumnMoments":
@@ -79,3 +116,59 @@ class ColumnMoments:
         count = self.count + counts
         move = np.divide(sums, count, out=np.zeros_like(sums), where=count > 0.0)
         return ColumnMoments(count, self.mean + move, np.maximum(self.square + squares - count * move**2, 0.0))
+
+
+@dataclass(frozen=True)
+class StandardColumns:
+    """Columns that are standardised already: each has mean 0 and variance 1, and nothing has to be learned."""
+
+    size: int
+    learns: ClassVar[bool] = False
+
+    @classmethod
+    def start(cls, size: int) -> "StandardColumns":
+        """Before the first row."""
+        return cls(size)
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, size: int) -> "StandardColumns":
+        """There is nothing to take."""
+        return cls(size)
+
+    @property
+    def arrays(self) -> Arrays:
+        """Nothing."""
+        return {}
+
+    @property
+    def mean(self) -> FloatArray:
+        """Means of the columns, ``(d,)``."""
+        return np.zeros(self.size)
+
+    @property
+    def variance(self) -> FloatArray:
+        """Variances of the columns, ``(d,)``."""
+        return np.ones(self.size)
+
+    def filled(self, rows: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        """Rows with 0 for NaN, and the variances of all entries; None where nothing was NaN.
+
+        Examples
+        --------
+        >>> StandardColumns(2).filled(np.array([[2.0, np.nan]]))
+        (array([[2., 0.]]), array([[0., 1.]]))
+        """
+        unknown = np.isnan(rows)
+        if not unknown.any():
+            return rows, None
+        return np.where(unknown, 0.0, rows), unknown.astype(np.float64)
+
+    def filled_in_order(
+        self, rows: FloatArray, weights: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray | None, "StandardColumns"]:
+        """The same, and the columns as they were."""
+        return *self.filled(rows), self
+
+
+COLUMNS: dict[str, type[Columns]] = {"mean": ColumnMoments, "standard": StandardColumns}
+"""What ``missing`` of an estimator may be, besides "error"."""

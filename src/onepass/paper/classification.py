@@ -9,7 +9,7 @@ from onepass._typing import FloatArray
 from onepass.models.perceptron import BayesianPerceptron
 from onepass.paper.base import Tick, as_list, trial_rng
 
-__all__ = ["ClassificationOutcome", "LearningCurve", "Maps", "run", "steps"]
+__all__ = ["AXIS", "N_FRESH", "N_POINTS", "SHOWN", "ClassificationOutcome", "LearningCurve", "Maps", "run", "steps"]
 
 N_POINTS = 25
 N_FRESH = 2_000

@@ -22,7 +22,9 @@ from onepass.likelihoods import Bernoulli, Gaussian, MomentMatch
 from onepass.paper.base import Tick
 
 __all__ = [
+    "NOISE",
     "PRINTED",
+    "RULES",
     "ComparisonOutcome",
     "Errors",
     "Grid",

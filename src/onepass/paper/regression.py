@@ -12,7 +12,22 @@ from onepass.paper import gradient
 from onepass.paper.base import Tick, as_list, trial_rng
 from onepass.paper.gradient import Recipe, Score
 
-__all__ = ["Curve", "Example", "RegressionOutcome", "Trials", "run", "softplus", "steps"]
+__all__ = [
+    "AXIS",
+    "N_POINTS",
+    "N_TEST",
+    "SHOWN",
+    "TIMED_TRIALS",
+    "TUNING_TRIALS",
+    "Band",
+    "Curve",
+    "Example",
+    "RegressionOutcome",
+    "Trials",
+    "run",
+    "softplus",
+    "steps",
+]
 
 N_POINTS, N_TEST = 20, 40
 NOISE = 0.01

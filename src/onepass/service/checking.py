@@ -95,8 +95,8 @@ def _copied(file: Path, folder: Path) -> Path:
 def _repair_command(place: Path | str) -> str:
     """The command that repairs a model there, but for the name; an address may have a password, which is not shown."""
     if is_address(place):
-        return "onepass serve --data DIR --events URL --repair"
-    return f"onepass serve --data {shlex.quote(str(place)) if Path(place).is_dir() else 'DIR'} --repair"
+        return "onepass admin repair --events URL DIR"
+    return f"onepass admin repair {shlex.quote(str(place)) if Path(place).is_dir() else 'DIR'}"
 
 
 def _problems(store: EventLog, repair: str, tell: Callable[[str], None]) -> list[str]:

@@ -35,6 +35,7 @@ from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.text import Text
 from onepass.tables.inputs import Inputs, steps
 from onepass.tables.model import TabularModel
+from onepass.tables.options import OPTIONS, Plain
 from onepass.tables.readers.byte_stream import ByteStream
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.json_lines import JsonFile
@@ -121,15 +122,19 @@ def _with_target_kind(given: Any) -> dict[str, Any]:
     return _with_kind(given, "class" if "labels" in given else "number")
 
 
+_KINDS = {one.name: one.kind for one in OPTIONS}
+
+
 def _given(options: Struct) -> dict[str, Any]:
     """What a struct was given, as the library takes it; lists may be written as on the command line."""
     found = {name: getattr(options, name) for name in options.__struct_fields__}
-    found = {name: value for name, value in found.items() if value is not UNSET}
-    if isinstance(hidden := found.get("hidden"), str | int):
-        found["hidden"] = tuple(map(int, str(hidden).split(",")))
-    for name in ("classes", "columns", "ignore"):
-        if isinstance(names := found.get(name), str):
-            found[name] = tuple(part.strip() for part in names.split(",") if part.strip())
+    found = {name: value for name, value in found.items() if value is not UNSET and value is not None}
+    for name, value in found.items():
+        kind = _KINDS.get(name)
+        if kind is Plain.WIDTHS and isinstance(value, str | int):
+            found[name] = tuple(map(int, str(value).split(",")))
+        elif kind is Plain.NAMES and isinstance(value, str):
+            found[name] = tuple(part.strip() for part in value.split(",") if part.strip())
     return found
 
 

@@ -5,19 +5,20 @@ arms of a bandit (`BanditFromArms`). The strings below the fields are what reade
 """
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
 
 from onepass.service.served.values import texts_of
 from onepass.service.wire import Scalar
-from onepass.tables import targets
+from onepass.tables import options, targets
 from onepass.tables.columns.boolean import Boolean
 from onepass.tables.columns.category import Category, Hashed
+from onepass.tables.columns.column import Column
 from onepass.tables.columns.date import Date
-from onepass.tables.columns.encoding import Column
 from onepass.tables.columns.number import Number
 from onepass.tables.columns.text import Text
+from onepass.tables.options import Plain
 
 __all__ = [
     "FORMS",
@@ -199,58 +200,48 @@ def texts(values: list[Scalar]) -> tuple[str, ...]:
 # Options.
 
 
-class ModelOptions(Struct, forbid_unknown_fields=True, frozen=True):
-    """Options of the model, those of `onepass fit` with underscores in their names."""
-
-    model_kind: Literal["auto", "perceptron", "network"] | UnsetType = UNSET
-    """A perceptron, a network, or the better one of both on the given rows (`auto`)."""
-    hidden: Layers | UnsetType = UNSET
-    """Learn by a network, with these numbers of units in its hidden layers, such as `[50, 50]` or `"50,50"`."""
-    activation: str | UnsetType | None = UNSET
-    """Activation of the hidden units, or of the output of a perceptron."""
-    covariance: str | UnsetType | None = UNSET
-    """Between which weights correlations are kept: `full`, `diagonal`, `kronecker` and others, or `auto`."""
-    noise: Positive | Literal["learn"] | UnsetType | None = UNSET
-    """Variance of the target's noise; learned if not given."""
-    outliers: float | UnsetType = UNSET
-    """Share of the rows whose target can't be trusted, such as 0.05."""
-    forgetting: float | UnsetType = UNSET
-    """Below 1 older rows count less: the weight of a row is this number to the power of its age in rows."""
-    drift: Rate | UnsetType = UNSET
-    """How fast the weights change, from 0 to 1, or `auto`."""
-    prior_scale: Positive | Literal["auto", "sample"] | UnsetType = UNSET
-    """Standard deviation of the weights before the first row."""
-    intercept_scale: Positive | UnsetType | None = UNSET
-    """Standard deviation of the intercept before the first row."""
-    seed: Annotated[int, Meta(ge=0, lt=2**32, description="a whole number from 0 to 4294967295")] | UnsetType = UNSET
-    """Seed of the random numbers of a network."""
-    weight: Name | UnsetType | None = UNSET
-    """Name of a column that says how often a row counts."""
-    by: Name | UnsetType | None = UNSET
-    """Name of a column with keys: each key has a model of its own (a fleet). It is not one of `columns`."""
+_TYPES: dict[Plain, Any] = {
+    Plain.WORD: str,
+    Plain.NAMES: Names,
+    Plain.COLUMN: Name,
+    Plain.COLUMN_KINDS: dict[str, str],
+    Plain.DATE_FORMATS: Names,
+    Plain.WIDTHS: Layers,
+    Plain.SEED: Annotated[int, Meta(ge=0, lt=2**32, description="a whole number from 0 to 4294967295")],
+    Plain.SHARE: float,
+    Plain.FRACTION: float,
+    Plain.RATE: Rate,
+    Plain.ON_OFF: bool,
+}
 
 
-class TableOptions(ModelOptions, frozen=True):
-    """Options of the model and of how rows are read, those of `onepass fit` with underscores in their names."""
+def _type_of(kind: Plain | options.Choice | options.Count | options.Positive) -> Any:
+    if isinstance(kind, options.Choice):
+        return Literal[kind.words]
+    if isinstance(kind, options.Count):
+        return Annotated[int, Meta(ge=1, le=kind.most, description=f"a whole number from 1 to {kind.most}")]
+    if isinstance(kind, options.Positive):
+        return Positive | Literal[kind.words] if kind.words else Positive
+    return _TYPES[kind]
 
-    task: Literal["regression", "counts", "classification"] | UnsetType | None = UNSET
-    """What the target is; detected if not given."""
-    classes: Names | UnsetType = UNSET
-    """All classes that can occur; by default those in the rows."""
-    columns: Names | UnsetType = UNSET
-    """Learn from these columns only."""
-    ignore: Names | UnsetType = UNSET
-    """Do not learn from these columns."""
-    kinds: dict[str, str] | UnsetType = UNSET
-    """What columns hold, by name: `number`, `boolean`, `category`, `hashed`, `date` or `text` (`--as`)."""
-    one_hot: Count | UnsetType = UNSET
-    """Up to this number of categories each has a weight of its own; of more they are hashed."""
-    buckets: Count | UnsetType = UNSET
-    """Number of weights that the hashed categories of a column share."""
-    text_buckets: Count | UnsetType | None = UNSET
-    """Number of weights that the words of a column share."""
-    log_target: bool | UnsetType | None = UNSET
-    """Whether the logarithm of the target is learned; decided by the rows if not given."""
+
+def _options_struct(name: str, words: str, *, of_rows: bool) -> Any:
+    """The type of a description's options, of those that `onepass fit` has; null is the default of each."""
+    served = [one for one in options.OPTIONS if one.served and (of_rows or not one.of_rows)]
+    own = {"__doc__": words, "field_words": {one.name: one.words(lambda one: f"`{one.name}`") for one in served}}
+    types = [(one.name, _type_of(one.kind) | UnsetType | None, UNSET) for one in served]
+    return defstruct(name, types, namespace=own, module=__name__, forbid_unknown_fields=True, frozen=True)
+
+
+if TYPE_CHECKING:
+    ModelOptions: TypeAlias = Struct
+    TableOptions: TypeAlias = Struct
+else:
+    _AS_FIT = "those of `onepass fit` with underscores in their names."
+    ModelOptions = _options_struct("ModelOptions", f"Options of the model, {_AS_FIT}", of_rows=False)
+    TableOptions = _options_struct(
+        "TableOptions", f"Options of the model and of how rows are read, {_AS_FIT}", of_rows=True
+    )
 
 
 class Bandit(Struct, forbid_unknown_fields=True):

@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy.special import ndtr
 
-from onepass._typing import FloatArray
 from onepass.estimators.batch import PredictedRows
 from onepass.evaluation.metrics import (
     Accuracy,
@@ -29,6 +28,7 @@ from onepass.evaluation.metrics import (
     Task,
 )
 from onepass.events import Event
+from onepass.tables.alarms import CHANGE, AlarmRule
 
 __all__ = ["AlarmKind", "Scores"]
 
@@ -52,7 +52,6 @@ _CLASSES = (LogLoss, Accuracy, BrierScore, _Confidence)
 _BINS = 20
 _FEWEST = 48  # rows that recent scores are of, where there are so many: fewer say little
 _ALARMS = 100  # that are kept
-_SURE, _CALM = 0.5, 0.1  # probability from which on an alarm is raised, and below which a change is over
 
 
 class Scores:
@@ -72,7 +71,7 @@ class Scores:
         self.set_aside: int = 0
         self.changes: int = 0
         self.alarms: deque[dict[str, Any]] = deque(maxlen=_ALARMS)
-        self._changing = False
+        self._rule = AlarmRule()
 
     def update(self, rows: NumberPredictions | ClassPredictions) -> None:
         """Score rows that have been learned; those of a warm-up, which have no prediction, don't count."""
@@ -104,28 +103,16 @@ class Scores:
         target : the target of a row, as people write it
         kind : what the model calls a target that it does not trust
         """
-        outliers, changes = predicted.outlier_probability, predicted.change_probability
-        for row in np.flatnonzero(outliers > _SURE).tolist():
-            if kind == "outlier":
+        for row, reason, probability in self._rule.alarms(predicted.outlier_probability, predicted.change_probability):
+            if reason == CHANGE:
+                self.changes += 1
+            elif kind == "outlier":
                 self.outliers += 1
             else:
                 self.set_aside += 1
-            self._alarm(kind, float(outliers[row]), events[row % len(events)], target(row))
-        for row in np.flatnonzero((changes > _SURE) | (changes < _CALM)).tolist() if self._may_change(changes) else ():
-            begins = bool(changes[row] > _SURE)
-            if begins and not self._changing:
-                self.changes += 1
-                self._alarm("change", float(changes[row]), events[row % len(events)], target(row))
-            self._changing = begins
-
-    def _may_change(self, changes: FloatArray) -> bool:
-        """Whether rows have to be looked at one by one: most of the time nothing changes."""
-        return self._changing or bool((changes > _SURE).any())
-
-    def _alarm(self, kind: str, probability: float, event: Event, target: str) -> None:
-        self.alarms.append(
-            {"kind": kind, "probability": probability, "version": event.number, "time": event.time, "target": target}
-        )
+            event = events[row % len(events)]
+            about = {"version": event.number, "time": event.time, "target": target(row)}
+            self.alarms.append({"kind": CHANGE if reason == CHANGE else kind, "probability": probability, **about})
 
     @property
     def n(self) -> int:
@@ -214,7 +201,7 @@ class Scores:
             "set_aside": self.set_aside,
             "changes": self.changes,
             "alarms": list(self.alarms),
-            "changing": self._changing,
+            "changing": self._rule.changing,
         }
 
     @classmethod
@@ -226,5 +213,5 @@ class Scores:
         scores.outliers, scores.set_aside = int(state["outliers"]), int(state["set_aside"])
         scores.changes = int(state["changes"])
         scores.alarms.extend(state["alarms"])
-        scores._changing = bool(state["changing"])
+        scores._rule = AlarmRule(changing=bool(state["changing"]))
         return scores

@@ -13,7 +13,7 @@ from onepass.tables.model import TabularModel
 from onepass.tables.rows import Rows
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget
 
-__all__ = ["CHANGE", "OUTLIER", "Alarm", "AlarmDetector", "can_detect"]
+__all__ = ["CHANGE", "OUTLIER", "Alarm", "AlarmDetector", "AlarmRule", "can_detect"]
 
 OUTLIER, CHANGE = "outlier", "change"
 _SURE = 0.5  # probability from which on an alarm is raised
@@ -39,6 +39,43 @@ def can_detect(model: TabularModel) -> bool:
     return judges or bool(model.estimator.outliers) or model.estimator.drift == "auto"
 
 
+class AlarmRule:
+    """When predictions raise an alarm.
+
+    Parameters
+    ----------
+    changing : bool
+        Whether the last row before was part of a change that has been reported.
+
+    Examples
+    --------
+    >>> rule, none = AlarmRule(), np.zeros(4)
+    >>> rule.alarms(none, np.array([0.0, 0.8, 0.6, 0.0])), rule.alarms(np.array([0.7]), np.array([0.9]))
+    ([(1, 'change', 0.8)], [(0, 'outlier', 0.7), (0, 'change', 0.9)])
+    """
+
+    def __init__(self, *, changing: bool = False) -> None:
+        self.changing: bool = changing
+
+    def alarms(self, outlier_probability: FloatArray, change_probability: FloatArray) -> list[tuple[int, str, float]]:
+        """Rows that raise an alarm, why, and with which probability, in their order."""
+        found = [(row, OUTLIER) for row in np.flatnonzero(outlier_probability > _SURE).tolist()]
+        found += [(row, CHANGE) for row in self._begun(change_probability)]
+        probability = {OUTLIER: outlier_probability, CHANGE: change_probability}
+        return [(row, kind, float(probability[kind][row])) for row, kind in sorted(found, key=lambda one: one[0])]
+
+    def _begun(self, probability: FloatArray) -> Any:
+        """Rows at which a change begins; the next one is reported only once this one is over."""
+        if not self.changing and not (probability > _SURE).any():  # as for most rows
+            return []
+        clear = np.flatnonzero((probability > _SURE) | (probability < _OVER))
+        now = probability[clear] > _SURE
+        before = np.concatenate([[self.changing], now[:-1]])
+        if len(now):
+            self.changing = bool(now[-1])
+        return clear[now & ~before[: len(now)]].tolist()
+
+
 class AlarmDetector:
     """Learns rows, and tells of those that raise an alarm.
 
@@ -53,36 +90,28 @@ class AlarmDetector:
     def __init__(
         self, model: TabularModel, tell: Callable[[str, Sequence[Alarm]], None], *, changing: bool = False
     ) -> None:
-        self.changing: bool = changing
+        self._rule = AlarmRule(changing=changing)
         self._model, self._tell = model, tell
+
+    @property
+    def changing(self) -> bool:
+        """Whether the last row was part of a change that has been reported."""
+        return self._rule.changing
 
     def learn(self, rows: Rows, file: str) -> None:
         """Learn rows of a file, in their order."""
         predicted = self._model.predict_then_learn(rows)
         if predicted is None:
             return
-        outliers = np.flatnonzero(predicted.outlier_probability > _SURE)
-        changes = self._begun(predicted.change_probability)
-        found = [(row, OUTLIER, predicted.outlier_probability) for row in outliers.tolist()]
-        found += [(row, CHANGE, predicted.change_probability) for row in changes.tolist()]
-        if found:
+        if found := self._rule.alarms(predicted.outlier_probability, predicted.change_probability):
             lines = rows.line_numbers()
             self._tell(
                 file,
                 [
-                    Alarm(lines[row], kind, float(probability[row]), *self._texts(rows.y[row], predicted.mean[row]))
-                    for row, kind, probability in sorted(found, key=lambda one: one[0])
+                    Alarm(lines[row], kind, probability, *self._texts(rows.y[row], predicted.mean[row]))
+                    for row, kind, probability in found
                 ],
             )
-
-    def _begun(self, probability: FloatArray) -> Any:
-        """Rows at which a change begins; the next one is reported only once this one is over."""
-        clear = np.flatnonzero((probability > _SURE) | (probability < _OVER))
-        now = probability[clear] > _SURE
-        before = np.concatenate([[self.changing], now[:-1]])
-        if len(now):
-            self.changing = bool(now[-1])
-        return clear[now & ~before[: len(now)]]
 
     def _texts(self, y: float, mean: Any) -> tuple[str, str]:
         target = self._model.target

@@ -7,11 +7,9 @@ import numpy as np
 
 from onepass.beliefs.choice import BELIEFS, multiply_adds
 from onepass.layers.layout import Layout
-from onepass.tables.columns.boolean import Boolean
+from onepass.tables.better_of_two import COMPARED_ROWS, BetterOfTwo
 from onepass.tables.columns.missing import values_note
-from onepass.tables.columns.number import Number
 from onepass.tables.columns.wording import listed, standardised
-from onepass.tables.contest import CONTEST_ROWS, Contest
 from onepass.tables.targets import CountTarget, LogTarget, NumberTarget, Target
 
 if TYPE_CHECKING:
@@ -125,7 +123,7 @@ def _noise_words(noise: float, target: Target) -> str:
 
 def _estimator_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
     estimator = model.estimator
-    yield "model", _kind_words(model) + _contest_words(model)
+    yield "model", _kind_words(model) + _comparison_words(model)
     yield "activation", f"{estimator.activation} in the hidden layers" if model.is_network else _output_words(model)
     yield "covariance", _covariance_words(model)
     if isinstance(model.target, NumberTarget):
@@ -153,17 +151,17 @@ def _output_words(model: "TabularModel") -> str:
 
 
 def verdict(model: "TabularModel") -> str:
-    """Which of two estimators answers, and by how much it predicts better; empty if there is no contest."""
-    contest = model.estimator
-    if not isinstance(contest, Contest) or not contest.n_judged:
+    """Which of two estimators answers, and by how much it predicts better; empty if there is no comparison."""
+    comparison = model.estimator
+    if not isinstance(comparison, BetterOfTwo) or not comparison.n_judged:
         return ""
     other = "perceptron" if model.is_network else "network"
-    better = (contest.lead > 0.0) == model.is_network
+    better = (comparison.lead > 0.0) == model.is_network
     compared = "better" if better else "worse, too little for what a network costs,"
-    so_far = "" if contest.is_decided else " so far"
+    so_far = "" if comparison.is_decided else " so far"
     return (
-        f"{_kind_words(model)}: its log-score was{so_far} {abs(contest.lead):.2g} nats per row {compared} than the "
-        f"{other}'s, over the first {contest.n_judged:,} rows of which the last count most"
+        f"{_kind_words(model)}: its log-score was{so_far} {abs(comparison.lead):.2g} nats per row {compared} than the "
+        f"{other}'s, over the first {comparison.n_judged:,} rows, weighted towards the latest"
     )
 
 
@@ -175,16 +173,16 @@ def _kind_words(model: "TabularModel") -> str:
     return f"perceptron with {n_features} feature{'s' if n_features > 1 else ''}{whose}"
 
 
-def _contest_words(model: "TabularModel") -> str:
+def _comparison_words(model: "TabularModel") -> str:
     """Why this model answers and no other."""
-    contest = model.estimator
-    if not isinstance(contest, Contest):
+    comparison = model.estimator
+    if not isinstance(comparison, BetterOfTwo):
         return model.kind_reason and f"; {model.kind_reason}"
-    if contest.n_judged:
+    if comparison.n_judged:
         return verdict(model).removeprefix(_kind_words(model))
-    other = contest.candidates[-1]
+    other = comparison.candidates[-1]
     network = f"{'-'.join(map(str, other.hidden_layer_sizes))} {other.activation} units"
-    return f", beside a network of {network}: whichever predicts the first {CONTEST_ROWS:,} rows better is kept"
+    return f", next to a network of {network}: whichever predicts the first {COMPARED_ROWS:,} rows better is kept"
 
 
 def _covariance_words(model: "TabularModel") -> str:
@@ -217,7 +215,7 @@ def _prior_words(model: "TabularModel") -> str:
     names: dict[str, float] = {}
     at = 0
     for column in model.encoding.columns:
-        names.setdefault("numbers" if isinstance(column, Number | Boolean) else column.name, scale[at])
+        names.setdefault("numbers" if column.shares_scale else column.name, scale[at])
         at += len(column.features)
     words = [f"{own:.2g} ({name})" for name, own in names.items()]
     return f"standard deviation of each weight as the first rows suggest, {listed(words, 6)}"

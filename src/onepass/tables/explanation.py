@@ -18,6 +18,7 @@ from scipy.sparse import issparse
 from onepass._typing import FloatArray
 from onepass.estimators import learner_of
 from onepass.estimators.batch import as_dense
+from onepass.estimators.scaling import zero_for_nan
 from onepass.tables.targets import CountTarget, NumberTarget
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def explain(model: "TabularModel", X: Any, keys: Sequence[str] | None = None) ->
         parts = [_by_switching(model, part) for part in _bands(X, 2 * len(columns) + 2)]
         joined = [np.concatenate(found) for found in zip(*parts, strict=True)]
         return Explanation(columns, *joined)
-    return Explanation(columns, *_exactly(model, X, keys))
+    return Explanation(columns, *_exactly(model, zero_for_nan(X), keys))
 
 
 def _is_linear(model: "TabularModel") -> bool:

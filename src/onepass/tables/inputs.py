@@ -55,6 +55,8 @@ class Inputs:
     """The first row to learn of each file, or None for a file that is left out; none at all: from the first row on."""
     shuffle: int | None = None
     """Seed of the random order of rows, within buffers of `TabularModel.rows_per_buffer`; None: in their own order."""
+    whole_records: bool = False
+    """Whether rejects have all columns, also those that the model does not use."""
 
     def first_row(self, number: int) -> int | None:
         """The first row to learn of a file; None: it is left out."""
@@ -238,7 +240,8 @@ def _steps_of_file(
     """The steps of one file; their share is that of the file."""
     turn, number, skip, done = start
     size = model.rows_per_block if inputs.shuffle is None else model.rows_per_buffer
-    found = row_blocks(source.batches(model.types(target=True), skip), size, aligned=not inputs.is_stream)
+    shown = model.unused_columns(source.columns()) if inputs.whole_records else ()
+    found = row_blocks(source.batches(model.types(target=True, more=shown), skip), size, aligned=not inputs.is_stream)
     with nullcontext() if log is None else log.reading(number):
         for block, last in _with_end(found, wait=not inputs.is_stream):
             position = Position(turn, number + 1) if last else Position(turn, number, block.end)

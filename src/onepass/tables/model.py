@@ -4,7 +4,7 @@
 meaning of a row depends on is part of it, so the file is all that is needed to continue to learn or predict.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -22,10 +22,10 @@ from onepass.files.registry import exported, restored
 from onepass.files.state import Arrays, Parameters, as_tally, nested, under
 from onepass.layers.layout import Layout
 from onepass.tables import description
+from onepass.tables.better_of_two import BetterOfTwo, estimator_class
 from onepass.tables.columns.encoding import Encoded, Encoding
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.roles import read_keys, read_weights
-from onepass.tables.contest import Contest, estimator_class
 from onepass.tables.history import TrainingHistory
 from onepass.tables.prediction import predict_rows
 from onepass.tables.readers.batches import RowBatch
@@ -39,7 +39,7 @@ from onepass.tables.weights import Weight, feature_weights
 __all__ = ["TabularModel"]
 
 _BLOCK = 2**23  # numbers in a block of rows
-_CONTEST = 256  # rows that two estimators learn at once
+_COMPARED = 256  # rows that two estimators learn at once
 _BUFFER = 2**14  # rows that are shuffled together
 _LONGEST_PASS = 25.0  # seconds of a slow core, of which a batch takes several
 _WORDS = 4096  # of a text, in which sparse rows have room; one that is longer takes more
@@ -103,7 +103,7 @@ class TabularModel:
     @property
     def may_be_network(self) -> bool:
         """Whether it is a network, or has one among the estimators that it chooses from."""
-        return self.is_network or isinstance(self.estimator, Contest)
+        return self.is_network or isinstance(self.estimator, BetterOfTwo)
 
     @property
     def n_passes(self) -> int:
@@ -113,8 +113,8 @@ class TabularModel:
     @property
     def rows_per_block(self) -> int:
         """Rows that are learned at once: fewer where a row takes long, and for many features, which take room."""
-        # The same during a contest and after it, as a run that is resumed needs.
-        return _CONTEST if isinstance(self.estimator, Contest) else self.cost.rows_to_learn(self._most_rows)
+        # The same during a comparison and after it, as a run that is resumed needs.
+        return _COMPARED if isinstance(self.estimator, BetterOfTwo) else self.cost.rows_to_learn(self._most_rows)
 
     @property
     def rows_per_buffer(self) -> int:
@@ -150,9 +150,9 @@ class TabularModel:
 
     # Rows.
 
-    def types(self, *, target: bool) -> dict[str, Any]:
-        """Names and Arrow types of the columns to read."""
-        types = self.encoding.types()
+    def types(self, *, target: bool, more: Iterable[str] = ()) -> dict[str, Any]:
+        """Names and Arrow types of the columns to read, of which some are only shown."""
+        types = dict.fromkeys(more, pa.string()) | self.encoding.types()
         if self.by is not None:
             types[self.by] = pa.string()
         if target and self.weight is not None:
@@ -162,6 +162,11 @@ class TabularModel:
             numeric = own.written.is_plain if isinstance(own, NumberTarget) else own.numeric
             types[own.name] = pa.float64() if numeric else pa.string()
         return types
+
+    def unused_columns(self, names: Iterable[str] | None) -> list[str]:
+        """Those columns of a table that are not learned from, in its order; ``None`` if its columns are unknown."""
+        unused = self.encoding.unused
+        return sorted(unused) if names is None else [name for name in names if name in unused]
 
     def rows(self, batches: Sequence[RowBatch]) -> Rows:
         """Make rows ready for learning; those that can't be learned are left out and named."""
@@ -208,7 +213,7 @@ class TabularModel:
     def start(self) -> Self:
         """Be ready to predict by the prior alone, and to be saved, before the first row."""
         n_features, classes = len(self.encoding.features), np.arange(len(self.labels)) if self.labels else None
-        if isinstance(self.estimator, Contest):
+        if isinstance(self.estimator, BetterOfTwo):
             self.estimator.start(n_features, classes)
         elif not isinstance(self.estimator, FleetEstimator):  # which can predict as soon as it is made
             start_learner(self.estimator, n_features, classes, scaled_targets=True)  # see onepass.tables.targets
@@ -241,7 +246,7 @@ class TabularModel:
         classes = np.arange(len(self.labels)) if self.labels else None
         learner = start_learner(refined, len(self.encoding.features), classes, scaled_targets=True)
         learner.fit(rows.X, rows.y, **rows.options)
-        if isinstance(self.estimator, Contest):
+        if isinstance(self.estimator, BetterOfTwo):
             self.estimator.replace_leader(refined)
         else:
             self.estimator = refined
@@ -249,7 +254,7 @@ class TabularModel:
     @property
     def _answering(self) -> Any:
         """The estimator that predicts."""
-        return self.estimator.leader if isinstance(self.estimator, Contest) else self.estimator
+        return self.estimator.leader if isinstance(self.estimator, BetterOfTwo) else self.estimator
 
     def predict_then_learn(self, rows: Rows) -> Any:
         """Predict every row just before learning it; None if there is no row."""
@@ -265,14 +270,14 @@ class TabularModel:
         """Let rows that were learned wait for no others: see `onepass.BayesianNetwork`."""
         learner_of(self.estimator).close_block()
 
-    def decide_contest(self) -> None:
-        """End a contest of estimators, if there is one: rows that come again don't test what was learned."""
-        if isinstance(self.estimator, Contest):
+    def decide_comparison(self) -> None:
+        """End a comparison of estimators, if there is one: rows that come again don't test what was learned."""
+        if isinstance(self.estimator, BetterOfTwo):
             self.estimator.decide()
 
-    def end_contest(self) -> None:
-        """Go on with the leader of a contest alone, if there is one: a contest needs rows in one order."""
-        if isinstance(self.estimator, Contest):
+    def end_comparison(self) -> None:
+        """Go on with the leader of a comparison alone, if there is one: a comparison needs rows in one order."""
+        if isinstance(self.estimator, BetterOfTwo):
             self.estimator = self.estimator.leader
             self.kind_reason = "a network is not tried on a cluster, whose rows have no common order"
 

@@ -2,11 +2,13 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from onepass.files.checkpoint import load
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.values import Bad
 from onepass.tables.explanation import explain
@@ -65,10 +67,15 @@ def predict_sources(
     *,
     explained: bool = False,
     aligned: bool = True,
+    whole_records: bool = False,
 ) -> Iterator[PredictedBatch]:
-    """Predict all rows of files, which are read in a thread ahead; without ``aligned`` none waits for others."""
-    types = dict.fromkeys(keep, pa.string()) | model.types(target=False)
+    """Predict all rows of files, which are read in a thread ahead.
+
+    Without ``aligned`` none waits for others; with ``whole_records`` rejects have the columns that are not used, too.
+    """
     for number, source in enumerate(sources):
+        shown = model.unused_columns(source.columns()) if whole_records else ()
+        types = model.types(target=False, more=(*shown, *keep))
         blocks = row_blocks(source.batches(types, 0), model.rows_per_prediction, aligned=aligned)
         for batch in (batch for block in prefetch(blocks) for batch in block.batches):
             share = (number + batch.share) / len(sources)
@@ -80,7 +87,7 @@ def predict_sources(
 
 
 def predict(
-    model: "TabularModel",
+    model: "TabularModel | FilePath",
     files: FilePath | Sequence[FilePath],
     *,
     level: float = 0.95,
@@ -91,13 +98,18 @@ def predict(
 
     Parameters
     ----------
-    model : TabularModel
+    model : TabularModel, or the path of one
     files : path or paths, also patterns and URLs
     level : probability with which a new target lies between ``lower`` and ``upper``
     keep : columns of the files to copy
     reading : how files are read, where that is not to be found out
     """
-    from onepass.tables.schema import check_has  # which makes models, and they predict
+    from onepass.tables.model import TabularModel  # which predicts
+    from onepass.tables.schema import check_has
+
+    model = load(model) if isinstance(model, str | PathLike) else model
+    if not isinstance(model, TabularModel):
+        raise TypeError(f"model must be a TabularModel, or the path of one, got {type(model).__name__}")
 
     sources = [open_source(file, reading) for file in expand(files)]
     for source in sources:

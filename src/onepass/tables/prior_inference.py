@@ -19,9 +19,9 @@ from scipy.sparse import issparse
 
 from onepass._typing import FloatArray
 from onepass.estimators.batch import as_dense
-from onepass.tables.columns.boolean import Boolean
-from onepass.tables.columns.encoding import Column, Encoding
-from onepass.tables.columns.number import Number
+from onepass.estimators.scaling import zero_for_nan
+from onepass.tables.columns.column import Column
+from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.values import Bad, as_texts
 from onepass.tables.targets import ClassTarget, CountTarget, Target
 
@@ -30,7 +30,7 @@ __all__ = ["Prior", "column_groups", "evident_scales", "infer_prior", "infer_pri
 _LEAST_ROWS, _MOST_ROWS = 10, 1000
 _MOST_KEYS = 20  # whose rows are looked at one by one
 _MOST_NUMBERS = 2**23  # in the rows, and in the products of all groups: 64 MB each
-_STEPS, _CLOSE = 15, 0.005  # at most, and the change of a log variance that is none
+_STEPS, _CLOSE = 15, 0.005  # at most, and the smallest change of a log variance that counts
 _FARTHEST = 5.0  # standard deviations: targets beyond count as that far, so that a few wild ones don't set the noise
 _WIDEST, _NARROWEST = 10.0, 1 / 30  # prior scales: of the targets' own, and of the first guess
 _LEAST_NOISE = 1e-6  # of the targets' variance
@@ -65,7 +65,7 @@ def infer_prior(encoding: Encoding, target: Target, sample: Any) -> Prior | None
     if len(kept) < _LEAST_ROWS or np.ptp(y[kept]) == 0.0:
         return None
     responses, units = _as_responses(y[kept], target)
-    found, noise = evident_scales(encoded.X[kept], responses, np.array(groups))
+    found, noise = evident_scales(zero_for_nan(encoded.X[kept]), responses, np.array(groups))
     if isinstance(target, ClassTarget):
         found = found / max(noise, _LEAST_UNEXPLAINED)
     scales = np.minimum(found * units, _WIDEST)
@@ -101,7 +101,7 @@ def column_groups(columns: tuple[Column, ...]) -> list[int]:
     """For every feature the number of the scale that its weight shares: 0 for all numbers, else one per column."""
     groups, last = [], 0
     for column in columns:
-        own = not isinstance(column, Number | Boolean)
+        own = not column.shares_scale
         last += own
         groups += [last if own else 0] * len(column.features)
     return groups

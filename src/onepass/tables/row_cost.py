@@ -8,6 +8,7 @@ learns the very same blocks. The times are those of a slow core of a busy machin
 from dataclasses import dataclass
 
 from onepass.beliefs.choice import Covariance, multiply_adds
+from onepass.beliefs.network import NetworkBelief
 from onepass.beliefs.prior import perceptron_belief
 from onepass.layers.layout import Layout
 
@@ -16,7 +17,7 @@ __all__ = ["LONGEST_ROW", "RowCost"]
 LONGEST_ROW = 1.0
 """Seconds; a model whose rows take longer is of no use, and could not be interrupted."""
 _BLOCK_TIME = 0.1  # seconds
-_MULTIPLY_ADDS = 2e9  # per second
+_MULTIPLY_ADDS = 0.4e3 * NetworkBelief.per_millisecond  # per second, of a slow core
 # Seconds for matching a target of several classes. Those of a perceptron are tied together by their number, and when
 # they are predicted by pairs; those of a network by the inverse of their covariance.
 _CLASS, _PAIR, _TRIPLE = 17e-6, 0.15e-6, 3e-9

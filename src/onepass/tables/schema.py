@@ -12,17 +12,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from onepass._limits import MODEL_KINDS, TASKS
 from onepass._validation import as_count, as_flag, as_seed, one_of
 from onepass.beliefs.prior import takes_sparse_rows
-from onepass.tables.columns.encoding import KINDS, Encoding
+from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.inference import BUCKETS, ONE_HOT, infer, notation_of
+from onepass.tables.columns.names import COLUMN_KINDS
 from onepass.tables.columns.notation import AS_WRITTEN, Notation
 from onepass.tables.columns.roles import check_weights
 from onepass.tables.columns.text import TextSize, has_words_to_learn
 from onepass.tables.log_target import log_target
 from onepass.tables.model import TabularModel
+from onepass.tables.options import OPTIONS, Choice, Count, Plain
 from onepass.tables.prior_inference import infer_prior, infer_prior_per_key
 from onepass.tables.readers.batches import RowBatch
 from onepass.tables.readers.source import Source
@@ -56,7 +57,7 @@ class SchemaOptions:
 
     @classmethod
     def of(cls, target: str, **options: Any) -> "SchemaOptions":
-        """Options by their names, whichever record they belong to; "learn" and "auto" are words for defaults of None.
+        """Options by their names in `OPTIONS`, whichever record they belong to.
 
         Examples
         --------
@@ -64,14 +65,14 @@ class SchemaOptions:
         >>> found.settings.hidden, found.ignore, found.notation.decimal, found.settings.noise
         ((50,), ('id',), ',', None)
         """
-        known = {name for kind in (cls, Settings, Notation) for name in _names(kind)}
+        known = [one.name for one in OPTIONS]
         if unknown := [name for name in options if name not in known]:
             close = get_close_matches(unknown[0], known, 1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise TypeError(f"{unknown[0]!r} is not an option of a model{hint}")
-        _check_options(options)
-        words = {"noise": "learn", "covariance": "auto"}
-        given: dict[str, Any] = {one: None if words.get(one) == value else value for one, value in options.items()}
+        defaults = {one.name: one.default for one in OPTIONS}  # in users' words, such as "learn" for a noise of None
+        given = {name: value for name, value in options.items() if value != defaults[name]}
+        _check_options(given)
         settings, notation, own = (
             {name: value for name, value in given.items() if name in _names(kind)} for kind in (Settings, Notation, cls)
         )
@@ -80,24 +81,27 @@ class SchemaOptions:
 
 def _check_options(given: dict[str, Any]) -> None:
     """Raise an error that names the option whose value can't be right; names of columns are checked with the files."""
-    for name, words in (("task", TASKS), ("model_kind", MODEL_KINDS)):
-        if given.get(name) is not None:
-            one_of(given[name], words, name)
-    for column, kind in given.get("kinds", {}).items():
-        one_of(kind, KINDS, f"kinds[{column!r}]")
-    for name in ("one_hot", "buckets", "text_buckets", "sample"):
-        if given.get(name) is not None:
-            as_count(given[name], name)
-    for name in ("classes", "columns", "ignore", "hidden"):
-        if isinstance(given.get(name, ()), str | int):
-            raise TypeError(f"{name} must be a list or tuple, got {given[name]!r}; did you mean ({given[name]!r},)?")
-    if given.get("log_target") is not None:
-        as_flag(given["log_target"], "log_target")
-    as_seed(given.get("seed", 0))
+    for option in OPTIONS:
+        name, kind, value = option.name, option.kind, given.get(option.name)
+        if value is None:
+            continue
+        if isinstance(kind, Choice):
+            one_of(value, kind.words, name)
+        elif isinstance(kind, Count):
+            as_count(value, name)
+        elif kind is Plain.COLUMN_KINDS:
+            for column, own in value.items():
+                one_of(own, tuple(COLUMN_KINDS), f"{name}[{column!r}]")
+        elif kind in (Plain.NAMES, Plain.WIDTHS) and isinstance(value, str | int):
+            raise TypeError(f"{name} must be a list or tuple, got {value!r}; did you mean ({value!r},)?")
+        elif kind is Plain.ON_OFF:
+            as_flag(value, name)
+        elif kind is Plain.SEED:
+            as_seed(value)
 
 
 def _names(kind: type[Any]) -> set[str]:
-    return {one.name for one in fields(kind)} - {"target", "notation", "settings", "likely_decimal"}
+    return {one.name for one in fields(kind)}
 
 
 def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable: bool) -> tuple[TabularModel, Reason]:
@@ -125,14 +129,13 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
     weight, by = options.settings.weight, options.settings.by
     if weight is not None:
         check_weights(sample[weight], weight)
-    leave_out = {options.target, *options.ignore, *(name for name in (weight, by) if name is not None)}
-    if options.columns:
-        leave_out |= set(names) - set(options.columns)
+    has_role = {options.target, weight, by}
+    left_out = {*options.ignore, *(set(names) - set(options.columns) if options.columns else ())} - has_role
     sizes = {"one_hot": options.one_hot, "buckets": options.buckets}
     text = _text_size(target, options)
-    encoding = infer(
-        sample, sorted(leave_out), kinds=options.kinds, **sizes, outliers=outliers, notation=notation, text=text
-    )
+    not_learned = [*left_out, *(name for name in has_role if name)]
+    encoding = infer(sample, not_learned, kinds=options.kinds, **sizes, outliers=outliers, notation=notation, text=text)
+    encoding = replace(encoding, left_out=tuple(sorted(left_out)))
     if not encoding.columns:
         reasons = "; ".join(f"{name}: {why}" for name, why in encoding.ignored.items())
         words = next((name for name in encoding.ignored if has_words_to_learn(sample[name])), None)

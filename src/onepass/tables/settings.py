@@ -15,8 +15,8 @@ from onepass.estimators import (
 from onepass.estimators.base import OUTLIERS
 from onepass.estimators.blueprints import INTERCEPT_SCALE
 from onepass.layers.layout import Layout
+from onepass.tables.better_of_two import BetterOfTwo
 from onepass.tables.columns.errors import SchemaError
-from onepass.tables.contest import Contest
 from onepass.tables.prior_inference import Prior
 from onepass.tables.reasons import Reason
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
@@ -28,7 +28,6 @@ SAMPLE_PRIOR = "sample"  # the scales of the prior are to be inferred from the f
 HIDDEN = (50,)  # hidden units when none were given
 # Multiply-adds up to which a network is tried, some 1.2 ms per row (any full covariance) and 20 s for all rows.
 _MOST_PER_ROW, _MOST_IN_ALL = 6_100_000, 100_000_000_000
-_PER_SECOND = 5e9
 MOST_PER_KEY = 200
 """Features of a model per key: each key has all of their correlations."""
 
@@ -73,17 +72,17 @@ def resolve_model_kind(
         return settings, ""
     perceptron = replace(settings, model_kind="perceptron")
     if n_rows is None:
-        return perceptron, "a network is not tried where nobody knows how many rows will come"
+        return perceptron, "the network is skipped because the number of rows is unknown"
     layout = Layout((n_features, *HIDDEN, target.n_outputs))
     kind = belief_type("auto", layout)
     cost = kind.multiply_adds(layout) * _side_by_side(settings)
     if not kind.keeps_correlations or cost > _MOST_PER_ROW:
         return perceptron, (
             f"a network is not tried, which would have {layout.size:,} weights and take more than "
-            f"{1e3 * _MOST_PER_ROW / _PER_SECOND:.2g} ms per row"
+            f"{_MOST_PER_ROW / kind.per_millisecond:.2g} ms per row"
         )
     if cost * n_rows > _MOST_IN_ALL:
-        minutes = max(round(cost * n_rows / _PER_SECOND / 60), 1)
+        minutes = max(round(cost * n_rows / kind.per_millisecond / 60e3), 1)
         return perceptron, (
             f"a network is not tried, which would take some {minutes:,} minute{'s' if minutes > 1 else ''} for about "
             f"{float(f'{n_rows:.2g}'):,.0f} rows"
@@ -103,7 +102,7 @@ def make_estimator(n_features: int, target: Target, settings: Settings) -> Any:
     if settings.is_network:
         return _network(target, settings)
     if settings.model_kind == "auto" and settings.activation is None and settings.covariance is None:
-        return Contest([_perceptron(n_features, target, settings), _network(target, settings)])
+        return BetterOfTwo([_perceptron(n_features, target, settings), _network(target, settings)])
     return _perceptron(n_features, target, settings)
 
 
@@ -142,6 +141,7 @@ def _shared_options(target: Target, settings: Settings) -> dict[str, Any]:
         "forgetting": settings.forgetting,
         "drift": settings.drift,
         "standardize": False,  # the encoding has done so
+        "missing": "standard",
     }
     for name in ("activation", "intercept_scale"):
         if (chosen := getattr(settings, name)) is not None:

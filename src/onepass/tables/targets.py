@@ -43,7 +43,7 @@ class NumberTarget:
     n_outputs: ClassVar[int] = 1
 
     def encode(self, array: Any, bad: Bad) -> FloatArray:
-        """Targets as the estimator learns them; values that are none are noted in ``bad``."""
+        """Targets as the estimator learns them; values that are not numbers are noted in ``bad``."""
         values = parse_numbers(array, self.name, bad, self.written)
         with np.errstate(over="ignore"):
             scaled = self._scaled(values)
@@ -156,7 +156,7 @@ class CountTarget(NumberTarget):
     kind: ClassVar[str] = "count"
 
     def encode(self, array: Any, bad: Bad) -> FloatArray:
-        """Counts; values that are none are noted in ``bad``."""
+        """Counts; other values are noted in ``bad``."""
         values = super().encode(array, bad)
         for row in np.flatnonzero((values < 0.0) | (values != np.floor(values))).tolist():
             bad.setdefault(row, Reason("not_a_count", self.name, float(values[row]), "target"))
@@ -183,7 +183,7 @@ class ClassTarget:
         return len(self.labels) if len(self.labels) > 2 else 1
 
     def encode(self, array: Any, bad: Bad) -> FloatArray:
-        """Indices of the labels; values that are none of them are noted in ``bad``."""
+        """Indices of the labels; other values are noted in ``bad``."""
         if self.numeric:
             values = as_numbers(array, self.name, bad, NumberFormat(missing_words=self.missing_words))
             index, known = self._found(values)

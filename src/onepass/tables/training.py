@@ -132,7 +132,7 @@ def learn_steps(
     n_read, first_reject = 0, ""
     for step in steps(model, inputs, sources, start, log=log, meanwhile=meanwhile):
         if step.position.turn:
-            model.decide_contest()
+            model.decide_comparison()
         if detector is not None and step.position.turn == 0:
             detector.learn(step.rows, step.file)
         else:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onepass._typing import FloatArray
+from onepass.tables.columns.column import column_class
+from onepass.tables.columns.names import COLUMN_KINDS
 from onepass.tables.targets import CountTarget, LogTarget, NumberTarget
 
 if TYPE_CHECKING:
@@ -20,12 +22,6 @@ __all__ = ["Weight", "feature_weights", "meaning_of_weights", "unit_of_weights"]
 
 _DRAWS = 400  # functions that stand for a network's belief
 _MOST_DRAWN = 200  # features that it is worth drawing them for
-_CHANGES = {
-    "number": "one standard deviation more of a number",
-    "boolean": "true in place of false",
-    "category": "a category in place of the average",
-    "text": "a word in a text of average length",
-}
 
 
 @dataclass(frozen=True)
@@ -67,8 +63,9 @@ def unit_of_weights(model: "TabularModel") -> str:
 
 def meaning_of_weights(model: "TabularModel") -> str:
     """What a weight says, in words for the kinds of columns that the model has."""
-    kinds = {column.kind.replace("hashed", "category") for column in model.encoding.columns}
-    changes = [words for kind, words in _CHANGES.items() if kind in kinds]
+    found = {column.step for column in model.encoding.columns}
+    steps = dict.fromkeys(column_class(kind).step for kind in COLUMN_KINDS)
+    changes = [step for step in steps if step and step in found]
     return f"how {unit_of_weights(model)} changes" + (f" for {', or '.join(changes)}" if changes else "")
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from onepass import BayesianPerceptron
-from onepass.engine.step import LearningState
+from onepass.engine.step import PerceptronProgress
 from onepass.models.fleet.records import (
     AT_PRIOR,
     HEAD,
@@ -19,7 +19,7 @@ from onepass.models.fleet.records import (
 
 rng = np.random.default_rng(0)
 MEAN, ROOT = rng.normal(size=3), np.tril(rng.normal(size=(3, 3))) + 2.0 * np.eye(3)
-RECORD = make_record(MEAN, ROOT, LearningState(0.1))
+RECORD = make_record(MEAN, ROOT, PerceptronProgress(0.1))
 
 
 def test_a_record_has_the_mean_and_the_root() -> None:
@@ -36,7 +36,7 @@ def test_precisions_are_those_of_the_covariance() -> None:
     np.testing.assert_allclose(precisions[0], expected, rtol=1e-9)
     np.testing.assert_allclose(means[0], expected @ MEAN, rtol=1e-9)
     with pytest.raises(ValueError, match="a covariance is singular, so it has no precision"):
-        natural_of(make_record(MEAN, np.zeros((3, 3)), LearningState(0.1))[None], 3)
+        natural_of(make_record(MEAN, np.zeros((3, 3)), PerceptronProgress(0.1))[None], 3)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])

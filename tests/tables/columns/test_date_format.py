@@ -99,10 +99,10 @@ def test_digits_may_be_dates() -> None:
 
 def test_what_is_not_written_so_is_named() -> None:
     encoding = infer(pa.RecordBatch.from_pydict({"a": ["31.01.2024", "01.02.2024"]}), [])
-    bad = encoding.encode(pa.RecordBatch.from_pydict({"a": ["30.02.2024", "2024-01-31", "NA"]})).bad
+    bad = encoding.encode(pa.RecordBatch.from_pydict({"a": ["30.02.2024", "31/01/2024", "NA"]})).bad
     assert bad == {
         0: Reason("not_a_date", "a", "30.02.2024", pattern="%d.%m.%Y"),
-        1: Reason("not_a_date", "a", "2024-01-31", pattern="%d.%m.%Y"),
+        1: Reason("not_a_date", "a", "31/01/2024", pattern="%d.%m.%Y"),
     }
 
 
@@ -120,3 +120,18 @@ def test_a_format_that_cannot_be_is_refused(pattern: str, reason: str) -> None:
 def test_a_hostile_format_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises((ValueError, TypeError)):
         DateFormat.from_state({"written": {"pattern": "%Y", "unsure": False} | change})
+
+
+def test_dates_of_programs_are_read_whatever_the_files_notation() -> None:
+    encoding = infer(pa.record_batch({"a": ["31/01/2024", "01/02/2024", "15/03/2024"] * 5}), [])
+    (column,) = encoding.columns
+    assert isinstance(column, Date)
+    assert column.written.pattern == "%d/%m/%Y"
+    texts = ["31/01/2024", "2024-01-31", "2024-01-31T00:00:00Z", "2024-02-31", "20240131"]
+    both = encoding.encode(pa.record_batch({"a": texts}))
+    np.testing.assert_array_equal(both.X[1], both.X[0])
+    np.testing.assert_array_equal(both.X[2], both.X[0])
+    assert [(row, reason.code) for row, reason in both.bad.items()] == [(3, "not_a_date"), (4, "not_a_date")]
+    (column,) = infer(pa.record_batch({"a": [f"2024-01-{day:02}" for day in range(1, 30)]}), []).columns
+    assert isinstance(column, Date)
+    assert column.written.is_plain

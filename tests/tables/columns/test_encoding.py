@@ -43,14 +43,14 @@ def test_every_kind_of_column_is_recognised_in_every_format(tmp_path: Path) -> N
 
 def test_numbers_are_centred_and_scaled_and_missing_ones_say_so() -> None:
     X = encoded(a=[1.0, None, 3.0, float("nan")], b=[5.0, 5.0, 5.0, 5.0])
-    np.testing.assert_allclose(X, [[-1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 1, 0]])
+    np.testing.assert_allclose(X, [[-1.0, 0.0, 0.0], [np.nan, 1.0, 0.0], [1.0, 0.0, 0.0], [np.nan, 1.0, 0.0]])
 
 
-def test_a_value_missing_later_is_the_mean() -> None:
+def test_a_value_missing_later_is_unknown() -> None:
     encoding = infer(batch(a=["1", "3"]), [])
     assert encoding.features == ["a"]
-    assert encoding.encode(batch(a=[None, "3"])).X.tolist() == [[0.0], [1.0]]
-    assert encoding.encode(batch(b=["7"])).X.tolist() == [[0.0]]
+    np.testing.assert_array_equal(encoding.encode(batch(a=[None, "3"])).X, [[np.nan], [1.0]])
+    np.testing.assert_array_equal(encoding.encode(batch(b=["7"])).X, [[np.nan]])
 
 
 def test_categories_unseen_or_missing_are_other() -> None:

@@ -54,7 +54,7 @@ def plainly(text: str | None, size: TextSize) -> Any:
 @pytest.mark.parametrize("size", [TextSize(2**12, 4.0), TextSize(3, 0.5)])
 def test_words_and_pairs_are_counted(size: TextSize) -> None:
     array = pa.array(TEXTS)
-    found = Text.inferred("t", array, size).rows(array)
+    found = Text.of_texts("t", array, size).rows(array)
     assert found.shape == (len(TEXTS), size.buckets)
     assert found.indices.dtype == np.int32
     np.testing.assert_allclose(found.toarray(), [plainly(text, size) for text in TEXTS], atol=1e-15)
@@ -62,19 +62,19 @@ def test_words_and_pairs_are_counted(size: TextSize) -> None:
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
 def test_texts_of_any_arrow_type_are_the_same(kind: Any) -> None:
-    column = Text.inferred("t", pa.array(TEXTS), TextSize(64))
+    column = Text.of_texts("t", pa.array(TEXTS), TextSize(64))
     found, expected = (column.rows(array).toarray() for array in (pa.array(TEXTS).cast(kind), pa.array(TEXTS)))
     np.testing.assert_array_equal(found, expected)
     assert column.rows(pa.nulls(3)).nnz == 0
 
 
 def test_features_have_the_names_of_frequent_words_and_pairs() -> None:
-    column = Text.inferred("sms", pa.array(["win now", "win now win now", "lose now"]), TextSize(2**16))
+    column = Text.of_texts("sms", pa.array(["win now", "win now win now", "lose now"]), TextSize(2**16))
     assert column.terms == ("now", "win", "win now", "now win")[: len(column.terms)]
     assert {name for name in column.features if ":" in name} == {"sms: 'now'", "sms: 'win'", "sms: 'win now'"}
     assert column.features[hash_of("now") % 2**16] == "sms: 'now'"
     assert column.features[0] == "sms#0"
-    crowded = Text.inferred("sms", pa.array(["a b c d"] * 2), TextSize(1))
+    crowded = Text.of_texts("sms", pa.array(["a b c d"] * 2), TextSize(1))
     assert crowded.features == ["sms: 'a', 'a b', 'b', ..."]
 
 

@@ -84,7 +84,7 @@ def fit_files(
     for column, what in ((model.weight, "weights"), (model.by, "a model per key")):
         if column is not None:
             raise StreamError(f"{what} (column {column!r}) can be learned only by one process, not on a cluster")
-    model.end_contest()
+    model.end_comparison()
     reader = _learn_first_rows(model, inputs)
     learned = fit(
         model.estimator,

@@ -125,7 +125,7 @@ class ForwardPass(NamedTuple):
     layout: Layout
     units: Activation
     outputs: Any
-    noise: NoiseState
+    noise: NetworkProgress
 
 
 class BayesianNetwork(Component):

@@ -17,7 +17,7 @@ from onepass.service.errors import ProblemError
 from onepass.service.scores import Scores
 from onepass.service.wire import Inputs, Key, Scalar
 
-__all__ = ["RowModel", "RowNumbers", "Served", "not_for"]
+__all__ = ["Bad", "RowModel", "RowNumbers", "Served", "answers", "not_for"]
 
 Bad = dict[int, ProblemError]
 """Rows that a model can't take, and their problems."""

@@ -17,7 +17,7 @@ from onepass.service.served.values import check_columns, numbers_of, texts_of
 from onepass.service.wire import Inputs, Scalar
 from onepass.tables.columns.boolean import Boolean
 from onepass.tables.columns.category import Category
-from onepass.tables.columns.encoding import Column
+from onepass.tables.columns.column import Column
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.number import Number
 from onepass.tables.columns.number_format import NumberFormat

@@ -38,7 +38,7 @@ class TableRows(ColumnRows):
 
     def __init__(self, model: TabularModel) -> None:
         roles = {role: name for role, name in (("key", model.by), ("weight", model.weight)) if name is not None}
-        super().__init__(model, model.encoding.columns, roles, sorted(model.encoding.ignored))
+        super().__init__(model, model.encoding.columns, roles, sorted(model.encoding.unused))
         self.expects_outliers = bool(model.estimator.outliers)
         self._written = {column.name: column.written for column in self.columns if isinstance(column, Number)}
 

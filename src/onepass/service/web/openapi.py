@@ -136,7 +136,9 @@ def _complete(schema: dict[str, Any], kind: type) -> None:
 
 
 def _field_words(kind: type) -> dict[str, str]:
-    """What the strings below the fields of a type say, which only its source knows."""
+    """What the strings below the fields of a type say, which only its source knows, or what it was made with."""
+    if "field_words" in vars(kind):
+        return dict(kind.field_words)  # type: ignore[attr-defined]
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(definition, ast.ClassDef)
     return {

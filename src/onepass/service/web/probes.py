@@ -20,7 +20,7 @@ async def ready(call: Call) -> dict[str, str]:
     """All models are ready and can learn, or some are being loaded, or damaged, or can't be written."""
     if broken := call.services.state.broken:
         which = "1 model" if len(broken) == 1 else f"{len(broken)} models"
-        words = f"{which} can't be loaded, and 'onepass serve --check' says why; the others are served"
+        words = f"{which} can't be loaded, and 'onepass admin check' says why; the others are served"
         raise ProblemError(503, "damaged", words)
     if not call.services.state.is_ready:
         words = "some models are still being loaded; requests to the others are answered"

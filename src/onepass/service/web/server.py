@@ -248,7 +248,7 @@ def _security(
         try:
             announcer.secret("token", secret, _ADMIN_TOKEN)
         except ValueError as error:
-            words = "nobody knows it now, so make another one with --new-token NAME:admin"
+            words = "nobody knows it now, so make another one with 'onepass admin token new DIR NAME --scope admin'"
             raise ValueError(f"{error}; {words}") from None
     is_known = is_loopback(listening.host) or bool(listening.allow_hosts)
     hosts = LOOPBACK_HOSTS | {listening.host.lower(), *listening.allow_hosts} if is_known else None

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from onepass._typing import FloatArray
 from onepass.files.state import Parameters
+from onepass.tables.columns.column import Column
 from onepass.tables.columns.missing import (
     MISSING_WORDS,
     missing_words_from_state,
@@ -20,6 +21,9 @@ from onepass.tables.columns.missing import (
 from onepass.tables.columns.values import Bad, as_texts, is_member, plain
 from onepass.tables.columns.wording import listed
 from onepass.tables.reasons import Reason
+
+if TYPE_CHECKING:
+    from onepass.tables.columns.inference import FirstValues, InferenceOptions
 
 __all__ = ["TRUTH_WORDS", "Boolean", "lower_texts", "truth_values"]
 
@@ -43,18 +47,29 @@ def truth_values(array: Any, name: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Boolean:
+class Boolean(Column):
     """1 for true, 0 for false, one half for missing."""
 
-    name: str
     missing_words: tuple[str, ...] = MISSING_WORDS
     kind: ClassVar[str] = "boolean"
-    exclusive: ClassVar[tuple[int, tuple[float, ...]]] = (0, ())
+    shares_scale: ClassVar[bool] = True
+    is_exportable: ClassVar[bool] = True
+    step: ClassVar[str] = "true in place of false"
 
     @property
     def features(self) -> list[str]:
         """Names of the numbers made of it."""
         return [self.name]
+
+    @property
+    def arrow_type(self) -> Any:
+        """The Arrow type in which to ask a reader for it."""
+        return pa.bool_()
+
+    @classmethod
+    def inferred(cls, values: "FirstValues", asked: "InferenceOptions") -> "Boolean":
+        """The words for a missing answer among the values."""
+        return cls(values.name, values.truth_missing_words)
 
     def words(self) -> str:
         """Say what is done with it."""

@@ -6,16 +6,18 @@ Features stay 0 or 1, so that a rare category starts with the same modest prior 
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from onepass._typing import FloatArray
+from onepass._validation import as_flag
 from onepass.files.state import Parameters, as_number
+from onepass.tables.columns.column import Column
 from onepass.tables.columns.missing import (
     MISSING_WORDS,
     missing_words_from_state,
@@ -26,20 +28,25 @@ from onepass.tables.columns.number_format import has_leading_zeros
 from onepass.tables.columns.values import Bad, as_texts
 from onepass.tables.columns.wording import listed
 
+if TYPE_CHECKING:
+    from onepass.tables.columns.inference import FirstValues, InferenceOptions
+
 __all__ = ["MOST_BUCKETS", "Category", "Hashed", "likely_mistake"]
 
 _DATE = re.compile(r"\s*\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})\b.*").fullmatch
 MOST_BUCKETS = 2**20
+_STEP = "a category in place of the average"
 
 
 @dataclass(frozen=True)
-class Category:
+class Category(Column):
     """A feature for each known value, and one for all others."""
 
-    name: str
     levels: tuple[str, ...]
     shares: tuple[float, ...]  # of each among the first rows
     kind: ClassVar[str] = "category"
+    is_exportable: ClassVar[bool] = True
+    step: ClassVar[str] = _STEP
 
     @property
     def features(self) -> list[str]:
@@ -47,7 +54,7 @@ class Category:
         return [*(f"{self.name}={level}" for level in self.levels), f"{self.name}=(other)"]
 
     @property
-    def exclusive(self) -> tuple[int, tuple[float, ...]]:
+    def exclusive(self) -> tuple[int, tuple[float, ...]]:  # type: ignore[override]
         """Features of which just one is on: where they begin, and how often each is."""
         return 0, self.shares
 
@@ -75,14 +82,13 @@ class Category:
         return {level: place for place, level in enumerate(self.levels)}
 
     @classmethod
-    def inferred(cls, name: str, levels: Any, n_rows: int) -> "Category":
-        """Levels and shares from Arrow's counts of the values of so many rows."""
-        counted = sorted((level["values"], level["counts"] / n_rows) for level in levels.to_pylist())
-        return cls(name, tuple(level for level, _ in counted), tuple(share for _, share in counted))
-
-    def state(self) -> Parameters:
-        """All of it as data that JSON can hold."""
-        return asdict(self)
+    def inferred(cls, values: "FirstValues", asked: "InferenceOptions") -> Column:
+        """A feature for each value, or of very many the hashed ones."""
+        if len(values.counts) > asked.one_hot:
+            return Hashed.inferred(values, asked)
+        n_rows = len(values.texts.drop_null())
+        counted = sorted((level["values"], level["counts"] / n_rows) for level in values.counts.to_pylist())
+        return cls(values.name, tuple(level for level, _ in counted), tuple(share for _, share in counted))
 
     @classmethod
     def from_state(cls, state: Parameters) -> "Category":
@@ -105,15 +111,16 @@ def _codes_note(codes: bool) -> str:
 
 
 @dataclass(frozen=True)
-class Hashed:
-    """Too many values for a feature each: they share a few, by a hash that is the same everywhere and for ever."""
+class Hashed(Column):
+    """Too many values for a feature each: they share a few, by a hash that is the same everywhere and always."""
 
-    name: str
     buckets: int
     shares: tuple[float, ...]  # of each among the first rows
     missing_words: tuple[str, ...] = MISSING_WORDS
     codes: bool = False  # digits that are texts for their leading zeros
     kind: ClassVar[str] = "hashed"
+    is_exportable: ClassVar[bool] = True
+    step: ClassVar[str] = _STEP
 
     @property
     def features(self) -> list[str]:
@@ -121,7 +128,7 @@ class Hashed:
         return [f"{self.name}#{bucket}" for bucket in range(self.buckets)]
 
     @property
-    def exclusive(self) -> tuple[int, tuple[float, ...]]:
+    def exclusive(self) -> tuple[int, tuple[float, ...]]:  # type: ignore[override]
         """Features of which just one is on: where they begin, and how often each is."""
         return 0, self.shares
 
@@ -150,12 +157,13 @@ class Hashed:
         return value is None
 
     @classmethod
-    def inferred(cls, name: str, levels: Any, buckets: int, missing_words: tuple[str, ...] = MISSING_WORDS) -> "Hashed":
-        """Shares of the buckets from Arrow's counts of the values."""
+    def inferred(cls, values: "FirstValues", asked: "InferenceOptions") -> "Hashed":
+        """Shares of the buckets among the first rows."""
+        levels, buckets = values.counts, asked.buckets
         places = [_bucket(text, buckets) for text in levels.field("values").to_pylist()]
         counts = np.bincount(places, levels.field("counts"), minlength=buckets)
         shares = tuple((counts / max(counts.sum(), 1)).tolist())
-        return cls(name, buckets, shares, missing_words, has_leading_zeros(levels.field("values")))
+        return cls(values.name, buckets, shares, values.missing_words, has_leading_zeros(levels.field("values")))
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold."""
@@ -169,8 +177,8 @@ class Hashed:
         if isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= MOST_BUCKETS:
             raise ValueError(f"buckets must be a whole number from 1 to {MOST_BUCKETS}, got {str(buckets)[:40]}")
         given = {**state, "shares": _shares(state, buckets)}
-        words = missing_words_from_state(given)
-        return cls(**given, missing_words=words)
+        words, codes = missing_words_from_state(given), as_flag(given.pop("codes", False), "codes")
+        return cls(**given, missing_words=words, codes=codes)
 
 
 def _bucket(text: str, buckets: int) -> int:

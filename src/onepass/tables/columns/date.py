@@ -1,15 +1,18 @@
 """Columns of dates and times, as a trend, the day of the week, the season and the time of day; in UTC."""
 
+import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from onepass._typing import FloatArray
+from onepass._validation import as_flag
 from onepass.files.state import Parameters, as_number
+from onepass.tables.columns.column import Column
 from onepass.tables.columns.date_format import ISO, DateFormat, formats_of
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.missing import notable_words, with_placeholders, without_words
@@ -18,22 +21,26 @@ from onepass.tables.columns.values import Bad, describe_type, is_text, parse_one
 from onepass.tables.columns.wording import listed
 from onepass.tables.reasons import Reason
 
+if TYPE_CHECKING:
+    from onepass.tables.columns.inference import FirstValues, InferenceOptions
+
 __all__ = ["YEAR", "Date", "as_days", "likely_date_format"]
 
 _MICROSECONDS = 86400e6  # per day
 YEAR = 365.25  # days
+_ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d").match
 
 
 @dataclass(frozen=True)
-class Date:
+class Date(Column):
     """The trend in years, the day of the week, the season, and the time of day where there is one."""
 
-    name: str
     centre: float  # days since 1970
     clock: bool
     missing: bool
     written: DateFormat = ISO
     kind: ClassVar[str] = "date"
+    is_exportable: ClassVar[bool] = True
     exclusive: ClassVar[tuple[int, tuple[float, ...]]] = (1, (1 / 7,) * 7)
 
     @property
@@ -66,15 +73,12 @@ class Date:
         if self.missing:
             out[np.isnan(days), -1] = 1.0
 
-    def fill_one(self, value: Any, out: list[float], at: int) -> bool:
-        """Write nothing: dates are read by whole columns."""
-        return False
-
     @classmethod
-    def inferred(cls, name: str, array: Any, written: DateFormat = ISO) -> "Date":
+    def inferred(cls, values: "FirstValues", asked: "InferenceOptions") -> "Date":
         """The centre, and whether there are times of day, by the values of some rows."""
         bad: Bad = {}
-        days = as_days(array, name, bad, written)
+        name, written = values.name, values.as_day_numbers or values.as_dates[0]
+        days = as_days(values.array, name, bad, written)
         missing = bool(np.isnan(np.delete(days, list(bad))).any())
         days = days[np.isfinite(days)]
         centre = float(np.floor(days.mean())) if len(days) else 0.0
@@ -90,11 +94,12 @@ class Date:
         """Make the column that `state` described."""
         given = dict(state)
         written = DateFormat.from_state(given)
+        given |= {name: as_flag(given[name], name) for name in ("clock", "missing")}
         return cls(**{**given, "centre": as_number(given["centre"], "centre")}, written=written)
 
 
 def as_days(array: Any, name: str, bad: Bad, written: DateFormat = ISO) -> FloatArray:
-    """Times as days since 1970 in UTC, NaN where one is missing; those that are none are noted in ``bad``."""
+    """Times as days since 1970 in UTC, NaN where one is missing; other values are noted in ``bad``."""
     array = plain(array)
     if written.pattern and pa.types.is_integer(array.type):
         array = pc.cast(array, pa.string())  # 20240131
@@ -123,7 +128,11 @@ def _parse_written(array: Any, name: str, bad: Bad, written: DateFormat) -> Floa
     known = without_words(array, written.missing_words)
     days = written.days(known)
     for row in np.flatnonzero(np.isnan(days) & known.is_valid().to_numpy(zero_copy_only=False)).tolist():
-        bad.setdefault(row, Reason("not_a_date", name, known[row].as_py(), pattern=written.pattern))
+        text = known[row].as_py()
+        try:  # of programs, whatever the file has: nothing else is written so
+            days[row] = _days_of(text if _ISO_DAY(text) else "")
+        except ValueError:
+            bad.setdefault(row, Reason("not_a_date", name, text, pattern=written.pattern))
     return days
 
 
@@ -137,7 +146,8 @@ def likely_date_format(texts: Any, notation: Notation) -> tuple[DateFormat, floa
     values, counts = counted.field("values"), counted.field("counts").to_numpy(zero_copy_only=False)
 
     def share_of(one: DateFormat) -> float:
-        return float(counts[np.isfinite(as_days(values, "", {}, one))].sum() / counts.sum())
+        days = one.days(values) if one.pattern else as_days(values, "", {}, one)
+        return float(counts[np.isfinite(days)].sum() / counts.sum())
 
     for pattern in notation.date_formats:
         if (share := share_of(DateFormat(pattern))) >= _NEARLY_ALL:

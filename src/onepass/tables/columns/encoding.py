@@ -16,19 +16,16 @@ import pyarrow as pa
 from scipy.sparse import csr_array, hstack
 
 from onepass._typing import FloatArray
+from onepass.estimators.scaling import zero_for_nan
 from onepass.files.state import Parameters
-from onepass.tables.columns.boolean import Boolean
-from onepass.tables.columns.category import Category, Hashed
-from onepass.tables.columns.date import Date
+from onepass.tables.columns.column import Column, column_class
+from onepass.tables.columns.names import COLUMN_KINDS
 from onepass.tables.columns.number import FARTHEST, Number, note_far
 from onepass.tables.columns.text import Text
 from onepass.tables.columns.values import Bad, as_numbers, parse_numbers
 
-__all__ = ["KINDS", "Column", "Encoded", "Encoding"]
+__all__ = ["Encoded", "Encoding"]
 
-Column = Number | Boolean | Category | Hashed | Date | Text
-_CLASSES: dict[str, Any] = {cls.kind: cls for cls in (Number, Boolean, Category, Hashed, Date, Text)}
-KINDS = tuple(_CLASSES)
 _SCRATCH = 2**18  # numbers that are scaled before they are turned into rows
 _room = threading.local()
 
@@ -37,7 +34,7 @@ _room = threading.local()
 class Encoded:
     """Rows as numbers, ``(n, d)``, and why some were rejected: a row that is bad is all zeros.
 
-    Where a column holds text the rows are sparse.
+    A number that is missing is NaN. Where a column holds text the rows are sparse, and it is 0, the mean.
     """
 
     X: Any
@@ -62,8 +59,14 @@ class Encoding:
 
     columns: tuple[Column, ...]  # those of text last
     ignored: Mapping[str, str]  # name -> reason
+    left_out: tuple[str, ...] = ()  # as asked
     doubts: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Why columns may be something else than they were taken for, by name; not in files."""
+
+    @cached_property
+    def unused(self) -> frozenset[str]:
+        """Names of the columns that rows may have, but that are not learned from."""
+        return frozenset((*self.ignored, *self.left_out))
 
     @cached_property
     def features(self) -> list[str]:
@@ -116,10 +119,7 @@ class Encoding:
 
     def types(self) -> dict[str, Any]:
         """Arrow types in which to ask a reader for the columns."""
-        kinds = {"number": pa.float64(), "boolean": pa.bool_()}
-        types = {column.name: kinds.get(column.kind, pa.string()) for column in self.columns}
-        written = [column for column in self.columns if isinstance(column, Number) and not column.written.is_plain]
-        return types | {column.name: pa.string() for column in written}
+        return {column.name: column.arrow_type for column in self.columns}
 
     def encode(self, record_batch: Any) -> Encoded:
         """Turn the rows of an Arrow record batch into numbers."""
@@ -134,6 +134,7 @@ class Encoding:
         X[list(bad)] = 0.0
         if not self.texts:
             return Encoded(X, bad)
+        X = zero_for_nan(X)
         words = [text.rows(_column_of(record_batch, text.name)) for text in self.texts]
         sparse = csr_array(hstack([csr_array(X), *words], format="csr"))
         for row in bad:
@@ -165,7 +166,7 @@ class Encoding:
         places: list[tuple[Any, int]] = []
         at = 0
         for column in self.columns:
-            if not isinstance(column, Text):
+            if not column.is_sparse:
                 places.append((column, at))
                 at += len(column.features)
         numbers = tuple((column, at) for column, at in places if isinstance(column, Number))
@@ -189,7 +190,7 @@ class Encoding:
                 # A look at the extremes finds infinite, far and missing values; what they are is sorted out only then.
                 if not (row.min(initial=0.0) >= -FARTHEST and row.max(initial=0.0) <= FARTHEST):
                     has_far = has_far or bool((np.abs(row) > FARTHEST).any())
-                    row[~(np.abs(row) <= FARTHEST)] = 0.0  # the mean
+                    row[np.abs(row) > FARTHEST] = 0.0
             places = [at for _, at in numbers]
             together = places == list(range(places[0], places[0] + len(places)))
             X[:, slice(places[0], places[0] + len(places)) if together else places] = scaled.T
@@ -209,19 +210,20 @@ class Encoding:
     def state(self) -> Parameters:
         """All of it as data that JSON can hold."""
         columns = [{"kind": column.kind, **column.state()} for column in self.columns]
-        return {"columns": columns, "ignored": dict(self.ignored)}
+        return {"columns": columns, "ignored": dict(self.ignored), "left_out": list(self.left_out)}
 
     @classmethod
     def from_state(cls, state: Any) -> "Encoding":
         """Make the encoding that `state` described; what it says may be anything, so all of it is checked."""
         columns = tuple(_column_from_state(entry) for entry in state["columns"])
         ignored = {_as_text(name): _as_text(why) for name, why in state["ignored"].items()}
+        left_out = tuple(map(_as_text, state["left_out"]))
         names = [column.name for column in columns]
         if not columns or len(set(names)) != len(names):
             raise ValueError("the encoding must have columns, each once")
-        if any(a.kind == "text" != b.kind for a, b in pairwise(columns)):
+        if any(one.is_sparse and not other.is_sparse for one, other in pairwise(columns)):
             raise ValueError("the columns of text must be the last of the encoding")
-        return cls(columns, ignored)
+        return cls(columns, ignored, left_out)
 
 
 @dataclass(frozen=True)
@@ -252,14 +254,10 @@ def _column_of(record_batch: Any, name: str) -> Any:
 def _column_from_state(entry: Any) -> Column:
     given = dict(entry)
     kind = given.pop("kind")
-    if kind not in _CLASSES:
+    if kind not in COLUMN_KINDS:
         raise ValueError(f"a column is of the unknown kind {str(kind)[:40]!r}")
     _as_text(given["name"])
-    for name in ("missing", "clock", "codes"):
-        if not isinstance(given.get(name, False), bool):
-            raise ValueError(f"{name} must be true or false, got {given[name]!r}")
-    column: Column = _CLASSES[kind].from_state(given)
-    return column
+    return column_class(kind).from_state(given)
 
 
 def _as_text(value: Any) -> str:

@@ -6,7 +6,7 @@ rows are left out, unless the user asks for them.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,11 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from onepass._typing import FloatArray
-from onepass.tables.columns.boolean import TRUTH_WORDS, Boolean, lower_texts
-from onepass.tables.columns.category import Category, Hashed, likely_mistake
-from onepass.tables.columns.date import Date, as_days, likely_date_format
+from onepass.tables.columns.boolean import TRUTH_WORDS, lower_texts
+from onepass.tables.columns.category import likely_mistake
+from onepass.tables.columns.column import Column, column_class
+from onepass.tables.columns.date import Date, likely_date_format
 from onepass.tables.columns.date_format import DateFormat
-from onepass.tables.columns.encoding import Column, Encoding
+from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.missing import MISSING_WORDS, frequent_words, with_placeholders, without_words
 from onepass.tables.columns.notation import AS_WRITTEN, Notation
 from onepass.tables.columns.number import Number
@@ -30,19 +31,38 @@ from onepass.tables.columns.number_format import (
     likely_decimal,
     likely_number_format,
 )
-from onepass.tables.columns.text import Text, TextSize, is_prose
+from onepass.tables.columns.text import TextSize, is_prose
 from onepass.tables.columns.values import as_numbers, as_texts, describe_type, is_member, is_numeric, is_text, plain
 from onepass.tables.columns.wording import listed, quoted
 
-__all__ = ["BUCKETS", "ONE_HOT", "WRONG", "FirstValues", "infer", "notation_of"]
+__all__ = ["BUCKETS", "ONE_HOT", "WRONG", "FirstValues", "InferenceOptions", "infer", "notation_of"]
 
 ONE_HOT = 20  # categories that get a feature each
 BUCKETS = 64  # features that more of them share
-_TEXT = TextSize()
 WRONG = 0.02  # share of the first rows that may have a value of another kind than their column
 _NEARLY = 0.8  # share of numbers from which on a column of texts is worth a doubt
 _FEWEST_DATES = 5  # different numbers that have to be dates before all of them are
 _CENTURY = 36525.0  # days before or after 1970 in which such dates lie
+
+
+@dataclass(frozen=True)
+class InferenceOptions:
+    """What columns are made of their values.
+
+    Parameters
+    ----------
+    one_hot, buckets : int
+        Up to ``one_hot`` categories have a feature each; more are hashed into ``buckets`` features.
+    outliers : float
+        Share of numbers that are not to be trusted: above 0 those that are wild don't count for the scale.
+    text : TextSize
+        Of columns that hold text.
+    """
+
+    one_hot: int = ONE_HOT
+    buckets: int = BUCKETS
+    outliers: float = 0.0
+    text: TextSize = field(default_factory=TextSize)
 
 
 def infer(
@@ -50,11 +70,8 @@ def infer(
     leave_out: Sequence[str],
     *,
     kinds: Mapping[str, str] | None = None,
-    one_hot: int = ONE_HOT,
-    buckets: int = BUCKETS,
-    outliers: float = 0.0,
     notation: Notation = AS_WRITTEN,
-    text: TextSize = _TEXT,
+    **options: Any,
 ) -> Encoding:
     """Infer from some rows what every column holds.
 
@@ -64,15 +81,11 @@ def infer(
     leave_out : names of columns that are not to be learned from
     kinds : mapping, optional
         What the caller knows better, by the name of the column.
-    one_hot, buckets : int
-        Up to ``one_hot`` categories have a feature each; more are hashed into ``buckets`` features.
-    outliers : float
-        Share of numbers that are not to be trusted: above 0 those that are wild don't count for the scale.
     notation : Notation
         How values are written, as far as it is known; see `notation_of`.
-    text : TextSize
-        Of columns that hold text.
+    options : those of `InferenceOptions`
     """
+    asked = InferenceOptions(**options)
     columns: list[Column] = []
     ignored: dict[str, str] = {}
     doubts: dict[str, str] = {}
@@ -81,15 +94,15 @@ def infer(
             continue
         kind = (kinds or {}).get(name)
         values = FirstValues(name, plain(sample[name]), notation)
-        found = _infer_column(values, kind, one_hot, buckets, outliers, text)
+        found = _infer_column(values, kind, asked)
         if isinstance(found, str):
             ignored[name] = found
         else:
             columns.append(found)
         if kind is None and not isinstance(found, Number | Date) and (doubt := _nearly_numbers(values)):
             doubts[name] = doubt
-    columns.sort(key=lambda column: isinstance(column, Text))  # their features come last
-    return Encoding(tuple(columns), ignored, doubts)
+    columns.sort(key=lambda column: column.is_sparse)  # their features come last
+    return Encoding(tuple(columns), ignored, doubts=doubts)
 
 
 def notation_of(sample: Any, notation: Notation) -> Notation:
@@ -130,6 +143,11 @@ class FirstValues:
         return pc.if_else(
             pc.is_in(texts, pa.array(self.missing_words, pa.string())), pa.scalar(None, pa.string()), texts
         )
+
+    @cached_property
+    def counts(self) -> Any:
+        """How often each text is among them, as Arrow counts them."""
+        return pc.value_counts(self.texts.drop_null())
 
     @cached_property
     def missing_words(self) -> tuple[str, ...]:
@@ -176,37 +194,23 @@ class FirstValues:
 
 
 def _are_dates(values: Any, written: DateFormat) -> bool:
-    return bool((np.abs(as_days(values, "", {}, written)) < _CENTURY).all())
+    return bool((np.abs(written.days(pc.cast(values, pa.string()))) < _CENTURY).all())
 
 
-def _infer_column(
-    values: FirstValues, kind: str | None, one_hot: int, buckets: int, outliers: float, text: TextSize
-) -> Column | str:
+def _infer_column(values: FirstValues, kind: str | None, asked: InferenceOptions) -> Column | str:
     """The column, or why there is nothing to be learned from it."""
-    name, array = values.name, values.array
+    array = values.array
     if pa.types.is_nested(array.type) or pa.types.is_binary(array.type):
         return f"it holds {describe_type(array.type)}"
     if kind is None:
         if not len((values.texts if is_text(array) else array).drop_null()):
             return "it has no values among the first rows"
         kind = _likely_kind(values)
-        if kind == "category" and _is_text(values, one_hot):
+        if kind == "category" and _is_text(values, asked.one_hot):
             kind = "text"
-        if objection := _objection(values, kind, one_hot):
+        if objection := _objection(values, kind, asked.one_hot):
             return objection
-    if kind == "number":
-        return Number.inferred(name, array, outliers, values.as_numbers[0])
-    if kind == "boolean":
-        return Boolean(name, values.truth_missing_words)
-    if kind == "date":
-        return Date.inferred(name, array, values.as_day_numbers or values.as_dates[0])
-    known = values.texts.drop_null()
-    if kind == "text":
-        return Text.inferred(name, known, text)
-    levels = pc.value_counts(known)
-    if kind == "hashed" or (kind == "category" and len(levels) > one_hot):
-        return Hashed.inferred(name, levels, buckets, values.missing_words)
-    return Category.inferred(name, levels, len(known))
+    return column_class(kind).inferred(values, asked)
 
 
 def _is_text(values: FirstValues, one_hot: int) -> bool:

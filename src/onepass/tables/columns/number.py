@@ -2,18 +2,24 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 
 from onepass._typing import FloatArray
+from onepass._validation import as_flag
 from onepass.estimators.scaling import near
 from onepass.files.state import Parameters, as_number
+from onepass.tables.columns.column import Column
 from onepass.tables.columns.missing import notable_words
 from onepass.tables.columns.number_format import PLAIN, NumberFormat
 from onepass.tables.columns.values import Bad, as_numbers
 from onepass.tables.columns.wording import listed, standardised
 from onepass.tables.reasons import Reason
+
+if TYPE_CHECKING:
+    from onepass.tables.columns.inference import FirstValues, InferenceOptions
 
 __all__ = ["FARTHEST", "Number", "centre_and_scale", "note_far", "scale_from_state"]
 
@@ -24,21 +30,27 @@ _WHOLE = 2**53  # above, a whole number is not a float of the same value
 
 
 @dataclass(frozen=True)
-class Number:
-    """Centred and scaled; a missing value is the mean, and has a feature if some were missing among the first rows."""
+class Number(Column):
+    """Centred and scaled; a missing value is NaN, and has a feature if some were missing among the first rows."""
 
-    name: str
     centre: float
     scale: float
     missing: bool
     written: NumberFormat = PLAIN
     kind: ClassVar[str] = "number"
-    exclusive: ClassVar[tuple[int, tuple[float, ...]]] = (0, ())
+    shares_scale: ClassVar[bool] = True
+    is_exportable: ClassVar[bool] = True
+    step: ClassVar[str] = "one standard deviation more of a number"
 
     @property
     def features(self) -> list[str]:
         """Names of the numbers made of it."""
         return [self.name, *([f"{self.name} is missing"] if self.missing else [])]
+
+    @property
+    def arrow_type(self) -> Any:
+        """The Arrow type in which to ask a reader for it."""
+        return pa.float64() if self.written.is_plain else pa.string()
 
     def words(self) -> str:
         """Say what is done with it."""
@@ -48,12 +60,13 @@ class Number:
         return f"number{self.written.words()}, {standardised('x', self.centre, self.scale)}{note}"
 
     @classmethod
-    def inferred(cls, name: str, array: Any, outliers: float = 0.0, written: NumberFormat = PLAIN) -> "Number":
+    def inferred(cls, values: "FirstValues", asked: "InferenceOptions") -> "Number":
         """Centre and scale by the values of some rows; with ``outliers`` those that are wild don't count."""
         bad: Bad = {}
-        values = as_numbers(array, name, bad, written)
-        missing = bool(np.isnan(np.delete(values, list(bad))).any())
-        return cls(name, *centre_and_scale(values[np.isfinite(values)], outliers), missing, written)
+        written = values.as_numbers[0]
+        found = as_numbers(values.array, values.name, bad, written)
+        missing = bool(np.isnan(np.delete(found, list(bad))).any())
+        return cls(values.name, *centre_and_scale(found[np.isfinite(found)], asked.outliers), missing, written)
 
     def scaled(self, values: FloatArray, out: FloatArray) -> FloatArray:
         """Write values, once centred and scaled, into an array."""
@@ -64,6 +77,7 @@ class Number:
     def fill_one(self, value: Any, out: list[float], at: int) -> bool:
         """Write the features of a plain value; False if only whole columns of such values are read."""
         if value is None:
+            out[at] = math.nan
             if self.missing:
                 out[at + 1] = 1.0
             return True
@@ -82,6 +96,7 @@ class Number:
         """Make the column that `state` described."""
         given = dict(state)
         given["centre"] = as_number(given["centre"], "centre")
+        given["missing"] = as_flag(given["missing"], "missing")
         given["scale"] = scale_from_state(given, f"the column {given['name']!r}")
         written = NumberFormat.from_state(given)
         return cls(**given, written=written)

@@ -74,7 +74,7 @@ class NumberFormat:
         return f" written {example}" + (f" in {self.unit}" if self.unit else "") + doubt
 
     def numbers(self, texts: Any) -> Any:
-        """Numbers that texts without surrounding space stand for; NaN for those that are none."""
+        """Numbers that texts without surrounding space stand for; NaN for other texts."""
         texts = pc.if_else(self.reads(texts), texts, pa.scalar(None, texts.type))
         if self.unit:
             texts = pc.utf8_trim_whitespace(pc.replace_substring(texts, pattern=self.unit, replacement=""))

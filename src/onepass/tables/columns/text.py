@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,11 @@ from scipy.sparse import csr_array
 from onepass._typing import FloatArray
 from onepass.files.state import Parameters, as_number
 from onepass.tables.columns.category import MOST_BUCKETS
+from onepass.tables.columns.column import Column
 from onepass.tables.columns.values import as_texts, is_text, plain
+
+if TYPE_CHECKING:
+    from onepass.tables.columns.inference import FirstValues, InferenceOptions
 
 __all__ = ["Text", "TextSize", "has_words_to_learn", "is_prose"]
 
@@ -44,10 +48,9 @@ class TextSize:
 
 
 @dataclass(frozen=True)
-class Text:
+class Text(Column):
     """Words and pairs of neighbouring words, hashed; a text without words has none of the features on."""
 
-    name: str
     buckets: int
     norm: float
     """Length of the vector of every text."""
@@ -56,7 +59,8 @@ class Text:
     terms: tuple[str, ...]
     """Words and pairs that were frequent among the first rows, the most frequent first."""
     kind: ClassVar[str] = "text"
-    exclusive: ClassVar[tuple[int, tuple[float, ...]]] = (0, ())
+    is_sparse: ClassVar[bool] = True
+    step: ClassVar[str] = "a word in a text of average length"
 
     @cached_property
     def features(self) -> list[str]:
@@ -81,8 +85,13 @@ class Text:
         return found
 
     @classmethod
-    def inferred(cls, name: str, known: Any, size: TextSize) -> "Text":
+    def inferred(cls, values: "FirstValues", asked: "InferenceOptions") -> "Text":
         """What is usual among the texts of some rows."""
+        return cls.of_texts(values.name, values.texts.drop_null(), asked.text)
+
+    @classmethod
+    def of_texts(cls, name: str, known: Any, size: TextSize) -> "Text":
+        """What is usual among these texts."""
         found = _counted(known, name, size.buckets)
         filled = np.diff(found.indptr) > 0
         typical = float((size.norm / _lengths(found)[filled]).mean()) if filled.any() else size.norm
@@ -184,7 +193,7 @@ def _lengths(counted: csr_array) -> FloatArray:
 
 @lru_cache(maxsize=2**16)
 def _word_hash(word: str) -> int:
-    """A number of 64 bits that is the same everywhere and for ever.
+    """A number of 64 bits that is the same everywhere and always.
 
     Examples
     --------

@@ -48,7 +48,7 @@ def as_numbers(array: Any, name: str, bad: Bad, written: NumberFormat = PLAIN) -
 
 
 def parse_numbers(array: Any, name: str, bad: Bad, written: NumberFormat = PLAIN) -> FloatArray:
-    """Values as numbers that may be infinite, NaN where one is missing; those that are none are noted in ``bad``."""
+    """Values as numbers that may be infinite, NaN where one is missing; other values are noted in ``bad``."""
     if array.type == _NUMBER and isinstance(array, pa.Array):  # nothing to parse, as in most of Parquet
         return np.asarray(array.to_numpy(zero_copy_only=False))
     array = plain(array)

@@ -2,7 +2,7 @@
 
 Between what is stored and what a reader gets are layers, each a function from parts of the content to parts: one
 decompresses, one decodes, one mends line breaks. They are chosen by a look at the first bytes, and are the same
-whenever the file is read again. Standard input can be read only once and may pause for ever, so bytes that were peeked
+whenever the file is read again. Standard input can be read only once and may pause forever, so bytes that were peeked
 at are read again from memory, and reading waits in short steps between which it can be stopped.
 """
 

@@ -73,13 +73,13 @@ def _fed(machine: Any, part: bytes) -> Iterator[bytes]:
 
 def _by_arrow(kind: str) -> Callable[[Iterator[bytes], str], Iterator[bytes]]:
     def decompressed(parts: Iterator[bytes], name: str) -> Iterator[bytes]:
-        source = pa.PythonFile(_PartsFile(parts), mode="r")
+        file = _PartsFile(parts)
         try:
-            with pa.CompressedInputStream(source, kind) as stream:
+            with pa.CompressedInputStream(pa.PythonFile(file, mode="r"), kind) as stream:
                 while piece := stream.read(_OUT):
                     yield piece
         except OSError as error:
-            if "runcated" in str(error):
+            if file.is_exhausted:
                 raise _cut_short(name, kind) from None
             raise StreamError(f"{name} is not valid {kind}: {error}") from None
 
@@ -91,6 +91,8 @@ class _PartsFile(io.RawIOBase):
 
     def __init__(self, parts: Iterator[bytes]) -> None:
         self._parts, self._left = parts, b""
+        self.is_exhausted = False
+        """Whether more was asked for than there is."""
 
     def readable(self) -> bool:
         return True
@@ -98,6 +100,7 @@ class _PartsFile(io.RawIOBase):
     def read(self, n: int = -1) -> bytes:
         if not self._left:
             self._left = next(self._parts, b"")
+            self.is_exhausted = not self._left
         piece, self._left = self._left[:n], self._left[n:]
         return piece
 

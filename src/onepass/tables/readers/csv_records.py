@@ -119,8 +119,9 @@ def _parsed(lines: list[str], at: int, delimiter: str) -> Iterator[tuple[list[st
         for fields in reader:
             yield fields, reader.line_num - end
             end = reader.line_num
-    except csv.Error as error:
-        if "field limit" not in str(error):
+    except csv.Error:
+        size = sum(len(lines[at + line]) for line in range(end, reader.line_num))
+        if size <= csv.field_size_limit():  # what the whole process has, and only a longer record may exceed
             raise _UnreadableRecordError(_STRAY_QUOTE) from None
         yield _long_record("".join(lines[at + end :]), delimiter)
 

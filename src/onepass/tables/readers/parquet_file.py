@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from onepass._messages import first_line
 from onepass.tables.readers.batches import RowBatch, rows_after
 from onepass.tables.readers.byte_stream import ByteStream
 from onepass.tables.readers.errors import StreamError
@@ -35,7 +36,7 @@ class ParquetFile(TableFile):
             with self._opened() as opened:
                 self._metadata, self._names = opened.metadata, list(opened.schema_arrow.names)
         except (OSError, pa.ArrowInvalid) as error:
-            raise StreamError(f"{self.name} is not valid Parquet: {_first_sentence(error)}") from None
+            raise StreamError(f"{self.name} is not valid Parquet: {first_line(error)}") from None
         if not self._metadata.num_rows:
             raise StreamError(f"{self.name} is empty")
 
@@ -71,7 +72,7 @@ class ParquetFile(TableFile):
                     rows += found.num_rows
                     yield from rows_after(skip, batch)
         except (OSError, pa.ArrowInvalid) as error:
-            raise StreamError(f"{self.name} is not valid Parquet: {_first_sentence(error)}") from None
+            raise StreamError(f"{self.name} is not valid Parquet: {first_line(error)}") from None
 
 
 PARQUET = FileFormat("Parquet", lambda head: head.startswith(_MAGIC), ParquetFile)
@@ -86,7 +87,3 @@ class _RowNumbers:
 
     def __call__(self) -> Sequence[int]:
         return range(self.first, self.first + self.n_rows)
-
-
-def _first_sentence(error: Exception) -> str:
-    return str(error).split("\n")[0].split(". ")[0].rstrip(".")

@@ -59,6 +59,11 @@ def expand(patterns: FilePath | Iterable[FilePath]) -> list[str]:
     >>> expand(["-"])
     ['-']
     """
+    if hasattr(patterns, "columns") or not isinstance(patterns, (str, os.PathLike, Iterable)):
+        raise TypeError(
+            f"files must be a path or a list of paths, got {type(patterns).__name__}; write a data frame to a file "
+            "first, such as with to_parquet"
+        )
     files: list[str] = []
     for one in [patterns] if isinstance(patterns, (str, os.PathLike)) else patterns:
         given = os.fspath(one)

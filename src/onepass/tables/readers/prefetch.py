@@ -15,7 +15,7 @@ T = TypeVar("T")
 def prefetch(items: Iterable[T], depth: int = 2, *, meanwhile: Callable[[], object] = lambda: None) -> Iterator[T]:
     """Have a thread prepare the next ``depth`` items while the last one is used.
 
-    ``meanwhile`` is called again and again for as long as there is no item: streams may pause for ever.
+    ``meanwhile`` is called again and again for as long as there is no item: streams may pause forever.
     """
     queue: Queue[Any] = Queue(depth)
     stop = threading.Event()

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from onepass._extras import MissingExtraError, require
+from onepass._messages import first_line
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.origins import OpenedOrigin, Origin
 
@@ -26,12 +27,18 @@ __all__ = ["remote_address", "remote_file", "remote_fingerprint", "remote_matche
 _SECONDS = 30.0  # without a byte until a connection counts as broken
 _PAUSES = (0.5, 2.0, 5.0)  # seconds before a broken connection is opened again
 _BUFFER = 2**18
-_LONGEST_ERROR = 300  # characters; some libraries tell all they know
 _BY_ARROW = ("s3", "gs", "gcs")
 
 
+@dataclass
 class _Remote(Origin):
     """A remote file."""
+
+    url: str
+
+    @property
+    def name(self) -> str:
+        return _shown(self.url)
 
     def version(self) -> dict[str, Any]:
         """Its size, and a text that changes with its content, as far as the server tells them."""
@@ -106,20 +113,14 @@ def _stream_errors(url: str) -> Iterator[None]:
     except (OSError, ValueError, http.client.HTTPException) as error:
         if isinstance(error, StreamError):
             raise
-        words = str(error).split("\n")[0][:_LONGEST_ERROR].rstrip(".") or type(error).__name__
-        raise StreamError(f"{url} can't be read: {words}") from None
+        raise StreamError(f"{url} can't be read: {first_line(error)}") from None
 
 
 @dataclass
 class _HttpFile(_Remote):
     """A file that a web server has."""
 
-    url: str
     known: dict[str, Any] = field(default_factory=dict)  # version that was opened first
-
-    @property
-    def name(self) -> str:
-        return _shown(self.url)
 
     def open(self) -> OpenedOrigin:
         return _HttpBytes(self)
@@ -237,15 +238,8 @@ class _HttpParts(io.RawIOBase):
         return len(content)
 
 
-@dataclass(frozen=True)
 class _ArrowFile(_Remote):
     """A file in a store that Arrow knows: Amazon's S3 and its relatives, Google's cloud storage."""
-
-    url: str
-
-    @property
-    def name(self) -> str:
-        return _shown(self.url)
 
     def open(self) -> OpenedOrigin:
         with _stream_errors(self.name):
@@ -277,15 +271,8 @@ class _ArrowFile(_Remote):
         return system, path
 
 
-@dataclass(frozen=True)
 class _FsspecFile(_Remote):
     """A file that fsspec can open, with the package for its scheme."""
-
-    url: str
-
-    @property
-    def name(self) -> str:
-        return _shown(self.url)
 
     def open(self) -> OpenedOrigin:
         with _stream_errors(self.name):

@@ -48,7 +48,7 @@ class Source(Protocol):
         """Rows after the first ``skip``: the columns in ``types`` (name to Arrow type), or all of them."""
 
     def stop(self) -> None:
-        """End after the rows that have come so far, where more may come for ever."""
+        """End after the rows that have come so far, where more may always come."""
 
 
 @dataclass(frozen=True)

@@ -167,7 +167,7 @@ export class Overview {
     const lost = Object.entries(broken);
     for (const [name, why] of lost.slice(0, NAMED)) {
       parts.push(h("div", { class: "card broken" }, h("h3", {}, name), h("p", {}, `This model can't be recovered: ${why}`),
-        h("p", { class: "muted" }, "The other models are served. To find out more, stop the service and check its folder with: ", h("code", {}, "onepass serve --check DIR"))));
+        h("p", { class: "muted" }, "The other models are served. To find out more, stop the service and check its folder with: ", h("code", {}, "onepass admin check DIR"))));
     }
     if (lost.length > NAMED) parts.push(h("p", { class: "note alarm" }, `${count(lost.length - NAMED)} more models can't be recovered: see GET /v1/models.`));
     if (!all && !parts.length) parts.push(this.user.models ? noneOf(this.user) : empty());

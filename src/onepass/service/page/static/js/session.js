@@ -64,7 +64,7 @@ export class SignIn {
       h("details", {},
         h("summary", {}, "I have no token"),
         h("p", {}, "The first one is made when the service is started in an empty folder: it is printed at a terminal, and otherwise written to the file admin-token in that folder. Others are made while it is stopped:"),
-        command("onepass serve --data DIR --new-token me:admin"),
+        command("onepass admin token new DIR me --scope admin"),
         h("p", { class: "muted" }, "The scope ", h("code", {}, "read"), " may look and predict, ", h("code", {}, "learn"), " may also teach, ", h("code", {}, "admin"), " may do everything. With ", h("code", {}, "me:read@price"), " a token is for one model only.")));
   }
 

@@ -16,9 +16,9 @@ from onepass import (
     BayesianPerceptronRegressor,
 )
 from onepass.files.versions import VersionedFile
+from onepass.tables.better_of_two import COMPARED_ROWS, BetterOfTwo
 from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.number import Number
-from onepass.tables.contest import CONTEST_ROWS, Contest
 from onepass.tables.inputs import Inputs, Position, steps
 from onepass.tables.model import TabularModel
 from onepass.tables.rows import Rows
@@ -29,16 +29,16 @@ from onepass.tables.training import TrainingRun, train
 from tests.helpers.tables import write_csv
 
 RNG = np.random.default_rng(0)
-X = RNG.uniform(-1.0, 1.0, size=(CONTEST_ROWS + 100, 2))
+X = RNG.uniform(-1.0, 1.0, size=(COMPARED_ROWS + 100, 2))
 NOISE = RNG.normal(0.0, 0.1, len(X))
 LINEAR, PRODUCT = X @ [1.0, -0.5] + NOISE, 2.0 * X[:, 0] * X[:, 1] + NOISE
 NUMBER = NumberTarget("y", 0.0, 1.0)
 
 
-def contest(**settings: Any) -> Contest:
+def comparison(**settings: Any) -> BetterOfTwo:
     small = {"hidden": (), "model_kind": "auto", **settings}
     made = make_estimator(2, NUMBER, Settings(**small))
-    assert isinstance(made, Contest)
+    assert isinstance(made, BetterOfTwo)
     made.start(2)
     return made
 
@@ -99,7 +99,7 @@ def test_a_perceptron_answers_where_they_do_not(tmp_path: Path) -> None:
     model = fitted(tmp_path, LINEAR.round(4).tolist())
     assert not model.is_network
     assert model.verdict.startswith("perceptron with 2 features: its log-score was ")
-    assert f"over the first {CONTEST_ROWS:,} rows" in model.verdict
+    assert f"over the first {COMPARED_ROWS:,} rows" in model.verdict
     assert model.estimator.is_decided
     assert len(model.weights()["y"]) == 2
 
@@ -121,7 +121,7 @@ def test_counts_compete(tmp_path: Path) -> None:
 def test_any_split_of_the_rows_gives_the_same_winner_and_predictions() -> None:
     found = []
     for size in (len(X), 700):
-        one = contest()
+        one = comparison()
         parts = [one.predict_then_learn(X[:size], PRODUCT[:size])]
         for start in range(size, len(X), size):
             rows = slice(start, start + size)
@@ -133,7 +133,7 @@ def test_any_split_of_the_rows_gives_the_same_winner_and_predictions() -> None:
 
 
 def test_the_leader_before_a_row_answers_for_it() -> None:
-    both, n = contest(), 300
+    both, n = comparison(), 300
     alone = [make_estimator(2, NUMBER, Settings(model_kind=kind)) for kind in ("perceptron", "network")]
     first, second = (one.predict_then_learn(X[:n], PRODUCT[:n]) for one in alone)
     seen = both.predict_then_learn(X[:n], PRODUCT[:n])
@@ -148,10 +148,10 @@ def test_the_leader_before_a_row_answers_for_it() -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, {"outliers": 0.05}, {"drift": "auto"}, {"prior_scale": "auto"}], ids=str)
-def test_a_contest_goes_on_from_its_state_bit_for_bit(settings: dict[str, Any]) -> None:
-    one = contest(**settings)
+def test_a_comparison_goes_on_from_its_state_bit_for_bit(settings: dict[str, Any]) -> None:
+    one = comparison(**settings)
     one.learn(X[:40], PRODUCT[:40])
-    other = Contest.from_state(*one.export_state())
+    other = BetterOfTwo.from_state(*one.export_state())
     for each in (one, other):
         each.learn(X[40:80], PRODUCT[40:80])
     assert one.lead == other.lead
@@ -159,7 +159,7 @@ def test_a_contest_goes_on_from_its_state_bit_for_bit(settings: dict[str, Any]) 
 
 
 def test_learning_and_predicting_first_end_the_same() -> None:
-    learned, predicted = contest(), contest()
+    learned, predicted = comparison(), comparison()
     learned.learn(X[:50], LINEAR[:50])
     predicted.predict_then_learn(X[:50], LINEAR[:50])
     learned.learn(X[50:90], LINEAR[50:90])
@@ -174,14 +174,14 @@ def test_rows_that_come_again_are_no_test(tmp_path: Path) -> None:
     assert model.estimator.n_judged == 100
 
 
-def test_a_state_that_no_contest_has_is_refused() -> None:
-    one = contest()
+def test_a_state_that_no_comparison_has_is_refused() -> None:
+    one = comparison()
     one.learn(X[:40], LINEAR[:40])
     parameters, arrays = one.export_state()
     with pytest.raises(ValueError, match="over after"):
-        Contest.from_state({**parameters, "n_judged": CONTEST_ROWS + 1}, arrays)
+        BetterOfTwo.from_state({**parameters, "n_judged": COMPARED_ROWS + 1}, arrays)
     with pytest.raises(ValueError, match="two candidates"):
-        Contest.from_state({**parameters, "candidates": []}, arrays)
+        BetterOfTwo.from_state({**parameters, "candidates": []}, arrays)
 
 
 def test_a_network_is_not_tried_where_it_would_take_too_long() -> None:
@@ -189,7 +189,7 @@ def test_a_network_is_not_tried_where_it_would_take_too_long() -> None:
     for n_features, n_rows, words in (
         (20, 2e6, "some 12 minutes for about 2,000,000 rows"),
         (1000, 100.0, "50,101 weights"),
-        (20, None, "nobody knows how many rows"),
+        (20, None, "the number of rows is unknown"),
     ):
         chosen, reason = resolve_model_kind(given, n_features, NUMBER, n_rows)
         assert chosen.model_kind == "perceptron"
@@ -216,7 +216,7 @@ def test_kinds_that_are_asked_for_are_made() -> None:
 def test_on_a_cluster_a_perceptron_learns_and_that_is_told(tmp_path: Path) -> None:
     inputs = Inputs((str(write_csv(tmp_path / "a.csv", rows_of(LINEAR[:50].tolist()))),))
     model, _ = infer_model(inputs.sources(), SchemaOptions("y"), rereadable=True)
-    model.end_contest()
+    model.end_comparison()
     assert type(model.estimator) is BayesianPerceptronRegressor
     assert dict(model.choices())["model"].endswith("not tried on a cluster, whose rows have no common order")
 
@@ -228,7 +228,7 @@ def test_why_no_network_was_tried_is_kept_in_the_file(tmp_path: Path) -> None:
     assert dict(onepass.load(tmp_path / "b.onepass").choices())["model"].endswith("; a network is not tried")
 
 
-def test_a_cut_run_ends_with_the_same_contest(tmp_path: Path) -> None:
+def test_a_cut_run_ends_with_the_same_comparison(tmp_path: Path) -> None:
     inputs = Inputs((str(write_csv(tmp_path / "a.csv", rows_of(PRODUCT.round(4).tolist()))),))
     sources = inputs.sources()
     model, _ = infer_model(sources, SchemaOptions("y"), rereadable=True)
@@ -253,7 +253,7 @@ def test_the_rows_of_all_files_count(tmp_path: Path) -> None:
     options = SchemaOptions("y", sample=500)
     few, _ = infer_model(Inputs((files[0],)).sources(), options, rereadable=True)
     many, _ = infer_model(Inputs(tuple(files * 1000)).sources(), options, rereadable=True)
-    assert isinstance(few.estimator, Contest)
+    assert isinstance(few.estimator, BetterOfTwo)
     assert isinstance(many.estimator, BayesianPerceptronRegressor)
     (told,) = (int(word.replace(",", "")) for word in many.kind_reason.split() if "," in word and word[0].isdigit())
     assert 0.8 < told / (3000 * len(rows)) < 1.25

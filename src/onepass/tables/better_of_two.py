@@ -1,4 +1,4 @@
-"""A contest of two estimators over the first rows of a table: only the better one then continues.
+"""Two estimators compared over the first rows of a table: only the better one then continues.
 
 A perceptron is fast and its weights can be read; a network also learns how features act together. Which of them suits a
 table shows after some rows: both predict each row before they learn it, and the log density that each gave the target
@@ -16,14 +16,14 @@ from onepass.estimators.batch import PredictedRows
 from onepass.files.registry import exported, restored, savable, savable_names
 from onepass.files.state import Arrays, Parameters, as_number, as_tally, nested, under
 
-__all__ = ["CONTEST_ROWS", "Contest", "estimator_class"]
+__all__ = ["COMPARED_ROWS", "BetterOfTwo", "estimator_class"]
 
-CONTEST_ROWS = 2000
+COMPARED_ROWS = 2000
 _MEMORY = 500.0  # rows after which a score counts 1/e
 _MARGIN = 5.0  # nats: at first beyond chance, and in the long run 0.01 per row
 
 
-class Contest:
+class BetterOfTwo:
     """An estimator that is the better one of two; whatever is asked of it, that one answers.
 
     Parameters
@@ -44,7 +44,7 @@ class Contest:
         self.candidates: list[Any] = list(candidates)
         self.n_judged: int = 0
         self._gain = 0.0  # sum of the second one's log densities minus the first one's, faded
-        self._evidence = 0.0  # of all answers; after the contest what to add to the winner's
+        self._evidence = 0.0  # of all answers; after the comparison what to add to the winner's
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "candidates":  # while a copy is being made there is nobody to ask
@@ -73,7 +73,7 @@ class Contest:
         return self._evidence + (float(self.leader.log_evidence_) if self.is_decided else 0.0)
 
     def decide(self) -> None:
-        """End the contest: from here on the one that leads learns alone."""
+        """End the comparison: from here on the one that leads learns alone."""
         if not self.is_decided:
             self.candidates = [self.leader]
             self._evidence -= float(self.leader.log_evidence_) if self.n_judged else 0.0
@@ -104,13 +104,13 @@ class Contest:
 
     def predict_then_learn(self, X: Any, y: FloatArray, sample_weight: FloatArray | None = None) -> PredictedRows:
         """Predict rows, each just before it is learned."""
-        judged = 0 if self.is_decided else min(CONTEST_ROWS - self.n_judged, len(y))
+        judged = 0 if self.is_decided else min(COMPARED_ROWS - self.n_judged, len(y))
         parts = []
         if judged:
             own = None if sample_weight is None else sample_weight[:judged]
             first, second = (learner_of(one).predict_then_learn(X[:judged], y[:judged], own) for one in self.candidates)
             parts.append(self._judged(first, second, 1.0 if own is None else own))
-            if self.n_judged == CONTEST_ROWS:
+            if self.n_judged == COMPARED_ROWS:
                 self.decide()
         if judged < len(y):
             own = None if sample_weight is None else sample_weight[judged:]
@@ -163,28 +163,28 @@ class Contest:
 
     @classmethod
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
-        """Make the contest that `export_state` described; it goes on as that one would."""
+        """Make the comparison that `export_state` described; it goes on as that one would."""
         entries = parameters["candidates"]
         if not isinstance(entries, list) or not 1 <= len(entries) <= 2:
-            raise ValueError("a contest has two candidates, or one that has won")
-        contest = cls(
+            raise ValueError("a comparison has two candidates, or one that has won")
+        comparison = cls(
             [
                 restored(estimator_class(entry["class"]), entry["state"], under(f"candidate/{k}", arrays))
                 for k, entry in enumerate(entries)
             ]
         )
-        contest.n_judged = as_tally(parameters["n_judged"], "n_judged")
-        contest._gain = as_number(parameters["gain"], "gain")
-        contest._evidence = as_number(parameters["evidence"], "evidence")
-        if contest.n_judged > CONTEST_ROWS or (contest.n_judged == CONTEST_ROWS and not contest.is_decided):
-            raise ValueError(f"a contest is over after {CONTEST_ROWS} rows, got {contest.n_judged}")
-        return contest
+        comparison.n_judged = as_tally(parameters["n_judged"], "n_judged")
+        comparison._gain = as_number(parameters["gain"], "gain")
+        comparison._evidence = as_number(parameters["evidence"], "evidence")
+        if comparison.n_judged > COMPARED_ROWS or (comparison.n_judged == COMPARED_ROWS and not comparison.is_decided):
+            raise ValueError(f"a comparison is over after {COMPARED_ROWS} rows, got {comparison.n_judged}")
+        return comparison
 
 
 def estimator_class(name: Any) -> Any:
     """The class of an estimator with this name in files."""
-    if name == Contest.__name__:
-        return Contest
+    if name == BetterOfTwo.__name__:
+        return BetterOfTwo
     if name not in savable_names("onepass.estimators"):
         raise ValueError(f"{name!r} is not an estimator")
     return savable(name)

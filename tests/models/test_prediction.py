@@ -21,7 +21,7 @@ def test_one_row_has_numbers_and_many_have_arrays() -> None:
 
 def test_scores_are_log_densities_before_each_row() -> None:
     model, twin = (BayesianPerceptron(2, "linear", noise=0.1) for _ in range(2))
-    _, scores = model._predict_then_learn(X, Y)
+    _, scores = model.predict_score_learn(X, Y)
     expected = []
     for x, y in zip(X, Y, strict=True):
         expected.append(twin.log_predictive(x, y))

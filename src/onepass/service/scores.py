@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy.special import ndtr
 
+from onepass._typing import FloatArray
 from onepass.estimators.batch import PredictedRows
 from onepass.evaluation.metrics import (
     Accuracy,

@@ -87,6 +87,9 @@ class Learner:
         self.arguments = tuple((name, own) for name, own in vars(given).items() if name not in schedule.arguments)
         is_plain = encoder.categories is None and encoder.image_shape is None
         self.row_shape = (1, n_features) if is_plain else None  # of a row that is encoded as it is
+        self._columns = COLUMNS.get(encoder.missing)
+        # Values change what stands in for missing ones; else a row without gaps needs nothing of it.
+        self._learns_columns = self._columns is not None and self._columns.learns
         self._n_told = 0  # targets that were set aside and have been asked for
         self.standardizer = Standardizer(
             given.warm_up if given.standardize else 0,
@@ -169,11 +172,6 @@ class Learner:
             return None
         scaling = self.state.inputs
         return row if scaling.is_identity else (row - scaling.centre) / scaling.scale
-
-    @property
-    def _learns_columns(self) -> bool:
-        """Whether values change what stands in for missing ones; else a row without gaps needs nothing of it."""
-        return self.state.columns is not None and self.state.columns.learns
 
     @contextmanager
     def _all_or_none(self, X: Any) -> Iterator[None]:
@@ -334,8 +332,7 @@ class Learner:
         """Reset what is counted besides the models."""
         state = self.state
         state.n_rows, state.short_weights, state.n_passes = 0, np.zeros(self.targets.n_targets), 1
-        kind = COLUMNS.get(self.encoder.missing)
-        state.columns = None if kind is None else kind.start(self.blueprint.n_inputs)
+        state.columns = None if self._columns is None else self._columns.start(self.blueprint.n_inputs)
 
     def _new_mixtures(self) -> list[Mixture]:
         """Models that have learned nothing, a mixture per number of a target."""

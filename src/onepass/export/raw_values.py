@@ -82,12 +82,22 @@ _DATE = '''def read_date(value, about):
     return (moment - datetime(1970, 1, 1, tzinfo=timezone.utc)).total_seconds() / 86400.0'''
 
 _WRITTEN_DATE = '''def read_written_date(value, about):
-    """Days since 1970 in UTC, of a date in the format of its column."""
+    """Days since 1970 in UTC, of a date in the format of its column; or in ISO 8601, as programs write it."""
     if isinstance(value, (int, np.integer)):
         value = str(value)  # 20240131
     if not isinstance(value, str):
         return read_date(value, about)
-    found = re.fullmatch(about["pattern"], value.strip(), re.ASCII)
+    try:
+        return days_by_format(value, about["pattern"])
+    except ValueError:
+        if not re.match("[0-9]{4}-[0-9]{2}-[0-9]{2}", value.strip()):
+            raise
+        return read_date(value, about)
+
+
+def days_by_format(value, pattern):
+    """Days since 1970 in UTC, of a text that this regular expression takes apart."""
+    found = re.fullmatch(pattern, value.strip(), re.ASCII)
     if found is None:
         raise ValueError(value)
     texts = found.groupdict()

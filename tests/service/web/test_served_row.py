@@ -6,6 +6,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -114,4 +115,4 @@ def test_a_row_alone_means_what_it_means_among_many(model: RowModel, row: dict[s
         i: str(problem) for i, problem in all_problems.items() if i == 0
     }
     if not problems:
-        assert alone.X.tolist() == among.X[:1].tolist()
+        np.testing.assert_array_equal(alone.X, among.X[:1], strict=True)

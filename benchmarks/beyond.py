@@ -104,8 +104,8 @@ def gap(make: Make, seeds: int, **learning: Any) -> Gap:
         X, y = x[:, None], np.sin(3.0 * x) + 0.1 * rng.normal(size=200)
         model = make(1, seed).learn(X, y, **learning)
         far, near = model.predict(_FAR[:, None]), model.predict(_GAP[:, None])
-        errors = (np.sin(3.0 * _FAR) - far.mean) ** 2 / (far.var + far.noise_var)
-        found[seed] = np.sqrt(errors.mean()), np.sqrt(near.var).mean() / _process_deviation(X, y)
+        errors = (np.sin(3.0 * _FAR) - far.mean) ** 2 / (far.var)
+        found[seed] = np.sqrt(errors.mean()), np.sqrt(near.epistemic).mean() / _process_deviation(X, y)
     return Gap(*np.median(found, axis=0).tolist())
 
 

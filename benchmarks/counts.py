@@ -75,7 +75,7 @@ def noise_far_away(seed: int) -> float:
     """Standard deviation of the noise that a network predicts far from its data; at their edge it is 0.5."""
     X, y, _ = problem(1000, seed, 0.05, 10.0)
     network = BayesianNetwork(1, (20,), observation="heteroscedastic", seed=seed).learn(X, y)
-    return float(np.sqrt(network.predict(np.array([FAR])).noise_var))
+    return float(np.sqrt(network.predict(np.array([FAR])).aleatoric))
 
 
 def cells() -> list[Cell]:

@@ -31,7 +31,7 @@ from onepass import BayesianPerceptron
 from onepass._typing import FloatArray
 from onepass.beliefs.full import CROSSOVER
 from onepass.files.atomic import write_atomically
-from onepass.likelihoods.mixtures import mixture_quantile
+from onepass.likelihoods.mixtures import Gaussians
 
 _RNG = np.random.default_rng(0)
 
@@ -129,12 +129,15 @@ def small_dense() -> Iterator[Measurement]:
 def mixtures() -> Iterator[Measurement]:
     """Both limits of an interval of a mixture of five Gaussians, one row at a time, as a served model is asked."""
     calls = 2000
-    weights, means, stds = _RNG.dirichlet(np.ones(5)), _RNG.normal(size=(5, 1)), _RNG.uniform(0.5, 2.0, size=(5, 1))
+    weights, means, stds = (
+        _RNG.dirichlet(np.ones(5))[:, None],
+        _RNG.normal(size=(5, 1)),
+        _RNG.uniform(0.5, 2.0, size=(5, 1)),
+    )
 
     def limits() -> None:
         for _ in range(calls):
-            for level in (0.025, 0.975):
-                mixture_quantile(weights, means, stds, level)
+            Gaussians(weights, means, stds).interval(0.95)
 
     micro = 1e6 * median(race({"ours": limits}, 7)["ours"]) / calls
     name = "interval of a mixture of five, one row: us"

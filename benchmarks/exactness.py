@@ -354,7 +354,7 @@ def streams(X: FloatArray, y: FloatArray) -> Iterator[tuple[str, Stream]]:
 
     def moments(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         seen = model.predict(rows)
-        return np.asarray(seen.mean), np.sqrt(seen.var + seen.noise_var)
+        return np.asarray(seen.mean), seen.std
 
     yield "BayesianPerceptron", Stream(model.learn, moments, model.interval)
     for name, make in (("regressor", BayesianPerceptronRegressor), ("MLP", BayesianMLPRegressor)):

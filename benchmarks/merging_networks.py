@@ -90,7 +90,7 @@ def line(problem: Problem, covariance: str, shards: int, whole: str) -> str:
 
 def _regression_score(network: BayesianNetwork, X: FloatArray, y: FloatArray) -> str:
     predicted = network.predict(X)
-    error, var = predicted.mean - y, predicted.var + predicted.noise_var
+    error, var = predicted.mean - y, predicted.var
     loss = 0.5 * np.mean(np.log(2.0 * np.pi * var) + error**2 / var)
     return f"{np.sqrt(np.mean(error**2)):.3f} / {loss:.2f}"
 

@@ -25,7 +25,7 @@ def stream(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 def expected_surprise(model: BayesianPerceptron, x: np.ndarray) -> float:
     """Expected surprise of a row that follows the model: the entropy of the predictive distribution."""
     seen = model.predict(x)
-    return 0.5 + 0.5 * float(np.log(2.0 * np.pi * (seen.var + seen.noise_var)))
+    return 0.5 + 0.5 * float(np.log(2.0 * np.pi * seen.var))
 
 
 def main() -> None:

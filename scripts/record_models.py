@@ -182,7 +182,7 @@ def recorded_fleet() -> dict[str, Any]:
     keys = np.array(list("abc"))[np.arange(N) % 3]
     fleet = PerceptronFleet(D, "linear", noise="learn")
     fleet.learn(X, y, keys=keys)
-    found = dict(enumerate(fleet.predict(X[:6], keys=keys[:6])))
+    found = dict(enumerate(fleet.predict(X[:6], keys=keys[:6]).moments))
     return {str(k): part for k, part in found.items()}
 
 

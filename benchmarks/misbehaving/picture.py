@@ -36,7 +36,7 @@ def draw() -> bytes:
     X, y = readings()
     seen, scores = _model(OURS).predict_score_learn(X, y)
     plain = _model({}).predict_then_learn(X, y).mean
-    t, std = np.arange(ROWS), np.sqrt(seen.var + seen.noise_var)
+    t, std = np.arange(ROWS), seen.std
     doubted = scores.outliers > 0.5
     with house_style():
         figure, axes = new_figure(2, 1, 8.0, 5.2, sharex=True, height_ratios=[2.6, 1.0])

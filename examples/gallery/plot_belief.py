@@ -35,7 +35,7 @@ for axis, n in zip(axes, (1, 4, 40), strict=True):
     model.learn(bumps(x[learned:n]), y[learned:n])
     learned = n
     seen = model.predict(bumps(grid))
-    for var, shade in ((seen.var + seen.noise_var, 0.2), (seen.var, 0.35)):
+    for var, shade in ((seen.var, 0.2), (seen.epistemic, 0.35)):
         half_width = 1.96 * np.sqrt(var)
         axis.fill_between(grid, seen.mean - half_width, seen.mean + half_width, color="C0", alpha=shade, lw=0)
     axis.plot(grid, np.sin(1.5 * grid), color="0.4", lw=1, ls="--")

@@ -29,7 +29,7 @@ left.set(title="labels", xlabel="predicted probability", ylabel="share of ones")
 
 # Numbers: the level of an interval against the share of targets inside it.
 scored = BayesianPerceptronRegressor().predict_then_learn(X, numbers)
-z = np.abs(numbers - scored.mean) / np.sqrt(scored.var + scored.noise_var)
+z = np.abs(numbers - scored.mean) / scored.std
 levels = np.linspace(0.05, 0.99, 20)
 half_widths = np.quantile(np.abs(rng.normal(size=200_000)), levels)
 right.plot([0, 1], [0, 1], color="0.6", lw=1)

@@ -27,7 +27,7 @@ plain = BayesianPerceptron(2, "linear", **options)
 robust = Mixture.over_drift(BayesianPerceptron, 2, "linear", outliers=0.05, **options)
 for axis, model, title in ((axes[0], plain, "plain"), (axes[1], robust, "outliers=0.05, several rates of drift")):
     seen = model.predict_then_learn(X, y)
-    half_width = 1.96 * np.sqrt(seen.var + seen.noise_var)
+    half_width = 1.96 * seen.std
     axis.fill_between(time, seen.mean - half_width, seen.mean + half_width, color="C0", alpha=0.25, lw=0)
     axis.plot(time, seen.mean, color="C0", lw=1)
     axis.plot(time, y, ".", color="black", ms=3)

@@ -17,17 +17,19 @@ if TYPE_CHECKING:
     from onepass.files.checkpoint import CheckpointError, load, save
     from onepass.layers import Conv2D
     from onepass.merging import merge
+    from onepass.models.adaptive import AdaptiveIntervals
     from onepass.models.committee import BayesianCommittee
+    from onepass.models.distribution import Prediction
     from onepass.models.fleet import PerceptronFleet
     from onepass.models.mixture import Mixture
     from onepass.models.network import BayesianNetwork
     from onepass.models.perceptron import BayesianPerceptron
-    from onepass.models.prediction import Prediction
 
 __version__ = "0.2.0"
 
 __all__ = [
     "Activation",
+    "AdaptiveIntervals",
     "BayesianCommittee",
     "BayesianMLPClassifier",
     "BayesianMLPRegressor",
@@ -58,7 +60,7 @@ _MODULES = {
     "Conv2D": "onepass.layers",
     "Moments": "onepass.activations",
     "PiecewiseLinear": "onepass.activations",
-    "Prediction": "onepass.models.prediction",
+    "Prediction": "onepass.models.distribution",
     "Quadrature": "onepass.activations",
     "load": "onepass.files.checkpoint",
     "max_linear": "onepass.activations",

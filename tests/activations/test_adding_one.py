@@ -42,7 +42,7 @@ def test_a_perceptron_learns_and_predicts_with_it(sine: Activation) -> None:
     assert (std < 0.02).all()
     seen = model.predict(X)
     np.testing.assert_allclose(seen.mean, sine(X @ model.mean), atol=1e-3)
-    assert ((seen.var > 0) & (seen.var < 0.01)).all()
+    assert ((seen.epistemic > 0) & (seen.epistemic < 0.01)).all()
 
 
 def test_a_model_with_it_is_copied_but_a_file_cannot_hold_code(sine: Activation, tmp_path: Path) -> None:

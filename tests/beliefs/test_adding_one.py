@@ -47,7 +47,7 @@ def test_two_outputs_without_hidden_layers_have_the_full_covariance() -> None:
     )
     np.testing.assert_array_equal(ours.mean, full.mean)
     np.testing.assert_array_equal(ours.cov[0], full.cov[0])
-    np.testing.assert_array_equal(ours.predict(X).var, full.predict(X).var)
+    np.testing.assert_array_equal(ours.predict(X).epistemic, full.predict(X).epistemic)
 
 
 def test_one_output_without_hidden_layers_has_the_posterior_of_linear_regression() -> None:
@@ -57,7 +57,7 @@ def test_one_output_without_hidden_layers_has_the_posterior_of_linear_regression
     cov = np.linalg.inv(np.eye(4) + Z.T @ Z / 0.5)
     np.testing.assert_allclose(network.cov[0], cov, atol=1e-12)
     np.testing.assert_allclose(network.mean, cov @ Z.T @ y / 0.5, atol=1e-12)
-    np.testing.assert_allclose(network.predict(X).var, np.einsum("ni,ij,nj->n", Z, cov, Z), atol=1e-12)
+    np.testing.assert_allclose(network.predict(X).epistemic, np.einsum("ni,ij,nj->n", Z, cov, Z), atol=1e-12)
 
 
 @pytest.mark.parametrize("batch", [1, 8])
@@ -211,7 +211,7 @@ def test_a_form_of_its_own_learns_what_the_full_covariance_does(options: dict[st
     ours, full = (network(name, (), **options).learn(X, y) for name in ("plain", "full"))
     np.testing.assert_allclose(ours.mean, full.mean, atol=1e-9)
     np.testing.assert_allclose(ours.cov[0], full.cov[0], atol=1e-9)
-    for mine, theirs in zip(ours.predict(X, rows_ahead=3), full.predict(X, rows_ahead=3), strict=True):
+    for mine, theirs in zip(ours.predict(X, rows_ahead=3).moments, full.predict(X, rows_ahead=3).moments, strict=True):
         np.testing.assert_allclose(mine, theirs, atol=1e-9)
 
 

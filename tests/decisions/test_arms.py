@@ -56,7 +56,8 @@ def _same_scores(found: Any, expected: Any, rtol: float = 1e-9) -> None:
     """Compare scores ``(n, K)`` with a prediction, or with one of each arm."""
     expected = expected if isinstance(expected, list) else [expected]
     parts = [
-        np.column_stack([getattr(one, name) for one in expected]) for name in ("pre_mean", "pre_var", "mean", "var")
+        np.column_stack([getattr(one, name) for one in expected])
+        for name in ("pre_mean", "pre_var", "mean", "epistemic")
     ]
     np.testing.assert_allclose(found.mean, parts[0], rtol=rtol, atol=1e-12)
     np.testing.assert_allclose(found.std**2, parts[1], rtol=rtol)

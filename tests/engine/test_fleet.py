@@ -34,6 +34,6 @@ def test_every_key_comes_to_the_linear_regression_of_its_own_rows() -> None:
         np.testing.assert_allclose(found.cov, expected.cov, atol=1e-12)
         Z = np.hstack([np.ones((5, 1)), X[:5]])
         variances = np.einsum("ni,ij,nj->n", Z, expected.cov, Z)
-        np.testing.assert_allclose(fleet.predict(X[:5], keys=[key] * 5).var, variances, rtol=1e-9)
+        np.testing.assert_allclose(fleet.predict(X[:5], keys=[key] * 5).epistemic, variances, rtol=1e-9)
     unknown = fleet.predict(X[:5], keys=["d"] * 5)
-    np.testing.assert_allclose(unknown.var, 1.0 + np.square(X[:5]).sum(axis=1))
+    np.testing.assert_allclose(unknown.epistemic, 1.0 + np.square(X[:5]).sum(axis=1))

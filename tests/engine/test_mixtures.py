@@ -15,7 +15,7 @@ def test_quantiles_are_where_the_distribution_has_the_level(level: float, scale:
     rng = np.random.default_rng(0)
     weights = rng.dirichlet(np.ones(4))
     means, stds = scale * rng.normal(0.0, 3.0, (4, 5)), scale * np.exp(rng.normal(size=(4, 5)))
-    found = mixture_quantiles(weights, means, stds, level, float(ndtri(level)))
+    found = mixture_quantiles(weights[:, None], means, stds, ndtri(np.array([level])))
     for i, quantile in enumerate(found):
 
         def distance(x: float, i: int = i) -> float:
@@ -28,7 +28,7 @@ def test_quantiles_are_where_the_distribution_has_the_level(level: float, scale:
 def test_a_part_without_variance_is_a_step() -> None:
     means, stds = np.array([[0.0], [5.0]]), np.array([[0.0], [0.0]])
     for level, expected in ((0.2, 0.0), (0.45, 5.0)):
-        found = mixture_quantiles(np.array([0.3, 0.7]), means, stds, level, float(ndtri(level)))
+        found = mixture_quantiles(np.array([[0.3], [0.7]]), means, stds, ndtri(np.array([level])))
         np.testing.assert_allclose(found, expected, atol=1e-9)
 
 

@@ -125,7 +125,7 @@ def test_single_precision_is_near_to_double(way: dict[str, Any]) -> None:
     single.learn(X, y)
     assert single.mean.dtype == np.float32
     np.testing.assert_allclose(single.predict(X).mean, wide.predict(X).mean, atol=2e-3)
-    np.testing.assert_allclose(single.predict(X).var, wide.predict(X).var, rtol=1e-2, atol=1e-4)
+    np.testing.assert_allclose(single.predict(X).epistemic, wide.predict(X).epistemic, rtol=1e-2, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_predicting_then_learning_is_predicting_before_each_row(way: dict[str, A
     for x, target in zip(X, y, strict=True):
         alone.append(one_by_one.predict(x))
         one_by_one.learn(x, target)
-    for name in ("mean", "var", "noise_var"):
+    for name in ("mean", "epistemic", "aleatoric"):
         expected = [getattr(prediction, name) for prediction in alone]
         np.testing.assert_allclose(getattr(together, name), expected, rtol=1e-8, atol=1e-10)
     assert_same(at_once, one_by_one)
@@ -215,7 +215,7 @@ def assert_sound(network: BayesianNetwork, X: np.ndarray) -> None:
     rows = X[np.abs(X).max(axis=1) < 1e4]
     if len(rows):
         predicted = network.predict(rows)
-        assert (predicted.var >= 0.0).all()
+        assert (predicted.epistemic >= 0.0).all()
         assert np.isfinite(predicted.mean).all()
 
 
@@ -299,7 +299,7 @@ def test_a_weight_that_the_prior_knows_is_not_learned() -> None:
     start = ours.mean
     assert_same(ours.learn(X, y), reference.learn(X, y))
     np.testing.assert_array_equal(ours.mean, start)
-    assert not ours.predict(X).var.any()
+    assert not ours.predict(X).epistemic.any()
 
 
 @pytest.mark.slow

@@ -163,7 +163,7 @@ def test_what_is_predicted_within_a_block_is_what_the_closed_belief_predicts() -
         one_by_one(network, X, Y)
         alone = [network.predict(x) for x in X]
         together = copy.deepcopy(network).predict(X)
-        for name in ("mean", "var", "noise_var", "pre_var"):
+        for name in ("mean", "epistemic", "aleatoric", "pre_var"):
             expected = getattr(together, name)
             np.testing.assert_allclose([getattr(own, name) for own in alone], expected, rtol=1e-9, atol=1e-12)
 

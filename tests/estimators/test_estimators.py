@@ -105,7 +105,7 @@ def test_more_classes_are_one_joint_softmax() -> None:
     core = BayesianNetwork(4, (), 3, intercept_scale=5.0, **options)
     core.learn(X, np.searchsorted(["low", "mid", "top"], THREE))
     np.testing.assert_allclose(model.predict_proba(X), core.predict(X).mean)
-    np.testing.assert_allclose(model.predict_proba(X, return_std=True)[1] ** 2, core.predict(X).var)
+    np.testing.assert_allclose(model.predict_proba(X, return_std=True)[1] ** 2, core.predict(X).epistemic)
     assert model.score(X, THREE) > 0.85
     assert model.coef_.shape == model.coef_cov_.shape == (3, 4)
     assert model.intercept_.shape == (3,)

@@ -157,6 +157,7 @@ PUBLIC = {
     "outlier_probability",
     "partial_fit",
     "predict",
+    "predict_dist",
     "predict_interval",
     "predict_then_learn",
     "sample_function",
@@ -167,7 +168,13 @@ PUBLIC = {
     "set_partial_fit_request",
     "set_score_request",
 }
-OF_CLASSIFIERS = {"decision_function", "predict_log_proba", "predict_proba", "set_predict_proba_request"}
+OF_CLASSIFIERS = {
+    "decision_function",
+    "predict_log_proba",
+    "predict_proba",
+    "set_predict_proba_request",
+    "set_predict_request",
+}
 
 
 @pytest.mark.parametrize(

@@ -41,5 +41,5 @@ def test_a_row_is_scored_as_before_it_is_learned(estimator: Any, y: Any) -> None
     assert model.n_seen_ == before
     for row in range(5):
         learned = learner_of(copy.deepcopy(model)).predict_then_learn(X[row : row + 1], targets[row : row + 1])
-        for name in ("mean", "var", "noise_var", "log_density", "outlier_probability"):
+        for name in ("mean", "epistemic", "aleatoric", "log_density", "outlier_probability"):
             np.testing.assert_allclose(getattr(found, name)[row], getattr(learned, name)[0], rtol=1e-9, atol=1e-12)

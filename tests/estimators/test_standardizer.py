@@ -31,7 +31,7 @@ def test_after_one_row_the_next_may_be_away_by_its_size(regressor: Any, unit: An
 @pytest.mark.parametrize("regressor", REGRESSORS)
 def test_the_second_row_is_no_great_surprise(regressor: Any, prices: Any) -> None:
     predicted = regressor().predict_then_learn(*(part[:3] for part in prices))
-    z = (prices[1][:3] - predicted.mean) / np.sqrt(predicted.var + predicted.noise_var)
+    z = (prices[1][:3] - predicted.mean) / predicted.std
     assert np.abs(z[1:]).max() < 5.0
 
 

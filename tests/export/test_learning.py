@@ -57,7 +57,7 @@ def test_every_prediction_before_a_row_is_learned_is_that_of_the_library(
     program = compiled(to_c(model, "m"), _LEARN, tmp_path)
     found = run_rows(program, np.column_stack([X[before:n], y[before:n]])).reshape(-1, 2)
     seen = (_with_fixed_noise(model) if activation == "linear" else model).predict_then_learn(X[before:n], y[before:n])
-    std = np.sqrt(seen.var + (seen.noise_var if activation == "linear" else 0.0))
+    std = np.sqrt(seen.var if activation == "linear" else seen.epistemic)
     assert (np.abs(found[:, 0] - seen.mean) / (np.abs(seen.mean) + std)).max() < 1e-12
     assert (np.abs(found[:, 1] - std) / std).max() < 2e-12
 
@@ -80,7 +80,7 @@ def test_an_estimator_learns_targets_in_their_own_units(tmp_path: Path) -> None:
     seen = inner.predict_then_learn(model._learner.state.inputs(3.0 * X[rows]), targets(y[rows, None])[:, 0])
     scale = targets.scale[0]
     np.testing.assert_allclose(found[:, 0], scale * seen.mean + targets.centre[0], rtol=1e-11)
-    np.testing.assert_allclose(found[:, 1], scale * np.sqrt(seen.var + seen.noise_var), rtol=1e-12)
+    np.testing.assert_allclose(found[:, 1], scale * seen.std, rtol=1e-12)
 
 
 def test_a_device_may_store_single_precision(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_device_may_store_single_precision(tmp_path: Path) -> None:
     found = run_rows(program, np.column_stack([X, NOISY])).reshape(-1, 2)
     seen = model.predict_then_learn(X, NOISY)
     assert np.abs(found[:, 0] - seen.mean).max() < 1e-3
-    np.testing.assert_allclose(found[:, 1], np.sqrt(seen.var + seen.noise_var), rtol=1e-3)
+    np.testing.assert_allclose(found[:, 1], seen.std, rtol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ all_and_some = pytest.mark.parametrize("rows", [ROWS, pytest.param(ALL_ROWS, mar
 def expected(model: Any, rows: FloatArray = ROWS) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of the library: of new targets, or of the probabilities of labels."""
     seen = model.predict(rows)
-    return seen.mean, np.sqrt(seen.var if model.observation.is_label else seen.var + seen.noise_var)
+    return seen.mean, np.sqrt(seen.epistemic if model.observation.is_label else seen.var)
 
 
 @cache

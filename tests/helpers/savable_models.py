@@ -144,6 +144,7 @@ def models() -> dict[str, Any]:
         "drifting-perceptron": onepass.Mixture.over_drift(onepass.BayesianPerceptron, 3).learn(X, label),
         "drifting-network": onepass.Mixture.over_drift(onepass.BayesianNetwork, 3, (4,)).learn(X, score),
         "network": onepass.BayesianNetwork(3, (4,)).learn(X, score),
+        "adaptive": onepass.AdaptiveIntervals(onepass.BayesianNetwork(3, (4,))).learn(X, score),
         "committee": onepass.BayesianCommittee(3, (4,), members=2).learn(X, score),
         "kalman-network": KalmanNetwork(3, (4,)).learn(X, score),
         "classifier": onepass.BayesianPerceptronClassifier(standardize=True, prior_scale="auto").fit(X, label),

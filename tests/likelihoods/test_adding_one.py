@@ -67,10 +67,10 @@ def test_a_perceptron_with_it_has_the_posterior_of_linear_regression(saturating:
     evidence = multivariate_normal.logpdf(y, np.zeros(60), Z @ Z.T + NOISE * np.eye(60))
     assert model.log_evidence == pytest.approx(evidence, abs=1e-9)
     seen = model.predict(X)
-    np.testing.assert_allclose(seen.var, np.einsum("ni,ij,nj->n", Z, cov, Z), atol=1e-12)
-    np.testing.assert_array_equal(seen.noise_var, NOISE)
+    np.testing.assert_allclose(seen.epistemic, np.einsum("ni,ij,nj->n", Z, cov, Z), atol=1e-12)
+    np.testing.assert_array_equal(seen.aleatoric, NOISE)
     low, high = model.interval(X, 0.9)
-    half = norm.ppf(0.95) * np.sqrt(seen.var + NOISE)
+    half = norm.ppf(0.95) * np.sqrt(seen.epistemic + NOISE)
     np.testing.assert_allclose(low, np.minimum(seen.mean - half, LIMIT))
     np.testing.assert_allclose(high, np.minimum(seen.mean + half, LIMIT))
 
@@ -96,8 +96,8 @@ def test_one_row_at_a_time_is_the_same(saturating: Likelihood) -> None:
     np.testing.assert_allclose(single.mean, whole.mean, atol=1e-12)
     assert whole.log_evidence == pytest.approx(sum(logs))
     before = perceptron(saturating).predict_then_learn(X, y)
-    assert before.noise_var.tolist() == [NOISE] * 30
-    assert type(single.predict(X[0]).noise_var) is float
+    assert before.aleatoric.tolist() == [NOISE] * 30
+    assert type(single.predict(X[0]).aleatoric) is float
 
 
 def test_a_model_with_it_is_copied_but_a_file_cannot_store_code(saturating: Likelihood, tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_all_kernels_of_networks_take_it(saturating: Likelihood, covariance: str
         low, high = model.interval(X[:4], 0.9)
         assert (low <= high).all()
         assert high.max() <= LIMIT
-        seen.append((model.mean, *model.predict(X[:4]), model.log_evidence))
+        seen.append((model.mean, *model.predict(X[:4]).moments, model.log_evidence))
         assert (seen[-1][5] == NOISE).all()
     for ours, reference in zip(*seen, strict=True):
         np.testing.assert_allclose(ours, reference, rtol=1e-5, atol=1e-6)

@@ -19,6 +19,7 @@ from onepass._typing import FloatArray
 from onepass.activations import as_activation
 from onepass.likelihoods import Counts, NegativeBinomial, Poisson
 from onepass.likelihoods.counts import count_cdf, count_log_probabilities, count_quantile, dispersion_of
+from onepass.likelihoods.mixtures import Components
 from tests.helpers.quadrature import tilted
 
 EXP = as_activation("exp")
@@ -32,9 +33,16 @@ def made_counts(n: int, dispersion: float, seed: int = 0) -> tuple[FloatArray, F
     return X, random.poisson(rate * (random.gamma(1 / dispersion, dispersion, n) if dispersion else 1.0)).astype(float)
 
 
+def components(weights: FloatArray, means: FloatArray, variances: FloatArray, dispersions: FloatArray) -> Components:
+    """Counts whose log rates have these moments, ``(k, n)``."""
+    rates = EXP.moments(means, variances)
+    noise = rates.mean + dispersions * (rates.mean**2 + rates.var)
+    return Components(EXP, weights[:, None], rates.mean, rates.var, means, variances, noise, np.zeros((1, 1)))
+
+
 def quantile(mean: float, var: float, dispersion: float, level: float) -> float:
     means, variances, dispersions = (np.array([[part]]) for part in (mean, var, dispersion))
-    return float(count_quantile(np.ones(1), means, variances, dispersions, level)[0])
+    return float(count_quantile(components(np.ones(1), means, variances, dispersions), np.array([level]))[0])
 
 
 @pytest.mark.parametrize("dispersion", [1e-3, 0.1, 1.0, 30.0])
@@ -121,7 +129,7 @@ def test_a_perceptron_without_hidden_layers_is_the_network_of_counts() -> None:
     other = BayesianNetwork(3, (), **options).learn(X, y)
     np.testing.assert_allclose(other.weights[0][0], one.mean, rtol=1e-6)
     assert other.log_evidence == pytest.approx(one.log_evidence)
-    np.testing.assert_allclose(other.predict(X)[:2], one.predict(X)[:2], rtol=1e-6)
+    np.testing.assert_allclose(other.predict(X).moments[:2], one.predict(X).moments[:2], rtol=1e-6)
     np.testing.assert_array_equal(other.interval(X), one.interval(X))
     reference = BayesianNetwork(3, (), kernel="reference", **options).learn(X, y)
     np.testing.assert_allclose(reference.mean, other.mean, atol=1e-9)
@@ -152,7 +160,7 @@ def test_a_narrow_count_around_a_wide_rate_has_the_quantile_of_the_rate() -> Non
 def test_a_quantile_of_a_mixture_lies_between_those_of_its_parts() -> None:
     means, variances, dispersions = np.array([[0.0], [3.0]]), np.array([[0.1], [0.2]]), np.array([[0.0], [0.5]])
     weights = np.array([0.3, 0.7])
-    found = count_quantile(weights, means, variances, dispersions, 0.4)[0]
+    found = count_quantile(components(weights, means, variances, dispersions), np.array([0.4]))[0]
     below, up_to = (weights @ count_cdf(np.full((2, 1), y), means, variances, dispersions) for y in (found - 1, found))
     assert below[0] < 0.4 <= up_to[0]
 
@@ -169,7 +177,7 @@ def test_intervals_of_new_counts_hold() -> None:
         low, high = model.interval(X[1000:], 0.9)
         assert 0.86 < ((low <= y[1000:]) & (y[1000:] <= high)).mean() < 0.96
         seen = model.predict(X[1000:])
-        ratio = np.mean((y[1000:] - seen.mean) ** 2 / (seen.var + seen.noise_var))
+        ratio = np.mean((y[1000:] - seen.mean) ** 2 / seen.var)
         assert ratio == pytest.approx(1.0, abs=0.25)
     one = models[-1].members[0]
     assert np.isscalar(one.interval(X[0])[0])
@@ -194,7 +202,9 @@ def test_far_from_the_data_the_mean_of_a_count_stays_within_reason_of_its_median
     assert seen.mean == pytest.approx(np.exp(seen.pre_mean + 2.0))
     many = model.predict(np.array([[0.0, 0.0, 60.0]]))
     assert many.mean[0] == pytest.approx(seen.mean)
-    assert dispersion_of(*(np.asarray(p) for p in (seen.mean, seen.var, seen.noise_var))) == pytest.approx(model.noise)
+    assert dispersion_of(*(np.asarray(p) for p in (seen.mean, seen.epistemic, seen.aleatoric))) == pytest.approx(
+        model.noise
+    )
     low, high = model.interval(np.array([0.0, 0.0, 60.0]))
     assert low < np.exp(seen.pre_mean) < high
 
@@ -243,4 +253,4 @@ def test_copies_files_and_fleets_of_counts() -> None:
     assert again.learn(X, y).log_evidence == network.learn(X, y).log_evidence
     fleet = PerceptronFleet(3, "exp", observation="negative_binomial").learn(X, y, keys=["a"] * 100)
     assert fleet.perceptron("a").log_evidence == pytest.approx(model.log_evidence)
-    np.testing.assert_allclose(fleet.predict(X[:1], keys=["a"]).noise_var, model.predict(X[:1]).noise_var)
+    np.testing.assert_allclose(fleet.predict(X[:1], keys=["a"]).aleatoric, model.predict(X[:1]).aleatoric)

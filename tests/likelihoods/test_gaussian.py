@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import ndtri
 from scipy.stats import multivariate_normal
 
 from onepass.activations import PiecewiseLinear, as_activation
 from onepass.engine.vector_matches import NetworkProgress
 from onepass.likelihoods import Gaussian, Heteroscedastic
+from onepass.likelihoods.mixtures import Components
 from tests.helpers.quadrature import worst_in_deviations
 
 
@@ -78,24 +80,18 @@ def test_noisy_pieces_never_break_the_belief(name: str, mean: float, var: float,
     assert step.information * var <= 1
 
 
-def test_quantiles_of_one_target_and_of_many_agree() -> None:
-    mean, linear = np.array([[0.0, 1.0, -2.0]]), as_activation("linear")
-    for likelihood in (Gaussian(0.5), Gaussian(0.5, log_noise_var=1.0)):
-        many = likelihood.quantile(linear, mean, np.ones_like(mean), 0.9)
-        assert many.shape == mean.shape
-        assert likelihood.quantile(linear, mean[0, 1], np.ones(()), 0.9) == pytest.approx(many[0, 1])
-
-
 def test_quantiles_allow_for_a_noise_that_is_not_known() -> None:
     """Against draws: a noise whose log has a variance, and a target around a certain output."""
     rng = np.random.default_rng(0)
     noise = 0.5 * np.exp(rng.normal(0.0, 1.0, 400_000))
     drawn = rng.normal(0.0, np.sqrt(noise))
-    zero, linear = np.zeros(1), as_activation("linear")
+    zero, one = np.zeros((1, 1)), np.ones((1, 1))
+    unknown = Components(as_activation("linear"), one, zero, zero, zero, zero, 0.5 * one, one)
     for level in (0.02, 0.5, 0.9, 0.99):
-        found = Gaussian(0.5, log_noise_var=1.0).quantile(linear, zero, zero, level)
+        found = Gaussian().at_normal_score(unknown, ndtri(np.array([level])))
         assert (drawn < found).mean() == pytest.approx(level, abs=0.002)
-    known = Gaussian(0.5).quantile(linear, zero, zero, 0.99)
+        np.testing.assert_allclose(Gaussian().normal_score(unknown, found), ndtri(level), atol=1e-9)
+    known = Gaussian().at_normal_score(unknown._replace(log_noise_vars=zero), ndtri(np.array([0.99])))
     assert known == pytest.approx(math.sqrt(0.5) * 2.3263478740408408)
 
 

@@ -125,7 +125,7 @@ def test_it_knows_where_the_noise_is() -> None:
     assert gain > 0.25
     assert np.abs(coverage_by_quarter(one, test, target) - 0.95).max() > 0.1
     assert np.abs(coverage_by_quarter(varying, test, target) - 0.95).max() < 0.05
-    ratio = np.sqrt(varying.predict(test).noise_var) / std
+    ratio = np.sqrt(varying.predict(test).aleatoric) / std
     assert np.quantile(ratio, 0.05) > 0.7
     assert np.quantile(ratio, 0.95) < 1.4
 
@@ -169,7 +169,7 @@ def test_draws_are_of_the_numbers_alone() -> None:
         targets = y if n_outputs == 1 else np.column_stack([y, -y])
         network = BayesianNetwork(1, (5,), n_outputs, observation="heteroscedastic").learn(X, targets)
         assert network.sample_output(X, 7, 0).shape == shape
-        assert network.predict(X).noise_var.shape == shape[1:]
+        assert network.predict(X).aleatoric.shape == shape[1:]
 
 
 def test_expectation_propagation_takes_its_sites_back() -> None:
@@ -199,7 +199,7 @@ def test_odd_targets_leave_it_finite_and_positive(scale: float, constant: bool, 
     network = BayesianNetwork(2, (4,), observation="heteroscedastic", covariance=structure).learn(X, y)
     prediction = network.predict(X)
     assert np.isfinite(prediction.mean).all()
-    assert (prediction.noise_var > 0.0).all()
+    assert (prediction.aleatoric > 0.0).all()
     assert np.isfinite(network.log_predictive(X, y)).all()
     assert all((variances >= 0.0).all() for variances in network.weight_variances)
 
@@ -239,12 +239,12 @@ def test_far_from_the_data_the_noise_is_that_of_the_prior() -> None:
     y = np.sin(2 * X[:, 0]) + rng.normal(0, 0.05 * 10 ** ((X[:, 0] + 1.7) / 3.4))
     network = BayesianNetwork(1, (20,), observation="heteroscedastic").learn(X, y)
     far = network.predict(np.array([[-100.0], [20.0], [1e3]]))
-    assert (far.noise_var < 1.0).all()
-    assert (far.var > 1.0).all()
+    assert (far.aleatoric < 1.0).all()
+    assert (far.epistemic > 1.0).all()
     near = network.predict(X)
-    assert np.mean((y - near.mean) ** 2 / (near.var + near.noise_var)) == pytest.approx(1.0, abs=0.25)
+    assert np.mean((y - near.mean) ** 2 / (near.epistemic + near.aleatoric)) == pytest.approx(1.0, abs=0.25)
     copy = pickle.loads(pickle.dumps(network))
-    np.testing.assert_array_equal(copy.predict(X).noise_var, near.noise_var)
+    np.testing.assert_array_equal(copy.predict(X).aleatoric, near.aleatoric)
 
 
 def noisy_surface(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -12,6 +12,7 @@ from scipy.special import log_expit, log_ndtr
 from onepass._typing import FloatArray
 from onepass.activations import Activation, Probit, Sigmoid, Step, as_activation
 from onepass.likelihoods import Bernoulli, Categorical
+from onepass.likelihoods.mixtures import Components
 from tests.helpers import quadrature
 from tests.helpers.quadrature import worst_in_deviations
 
@@ -87,9 +88,12 @@ def test_a_label_and_its_noise_have_the_variance_of_a_label() -> None:
 @pytest.mark.parametrize("activation", [Sigmoid(), Probit()], ids=str)
 def test_quantiles_are_those_of_drawn_probabilities(activation: Activation) -> None:
     drawn = activation(np.random.default_rng(0).normal(0.4, math.sqrt(2.0), 400_000))
+    one, output = np.ones((1, 1)), activation.moments(0.4 * np.ones((1, 1)), 2.0)
+    parts = Components(activation, one, output.mean, output.var, 0.4 * one, 2.0 * one, 0.0 * one, 0.0 * one)
     for level in (0.05, 0.5, 0.9):
-        found = Bernoulli().quantile(activation, np.array(0.4), np.array(2.0), level)
-        assert (drawn < found).mean() == pytest.approx(level, abs=0.003)
+        low, high = Bernoulli().interval(parts, level)
+        assert (drawn < low).mean() == pytest.approx(0.5 - level / 2, abs=0.003)
+        assert (drawn < high).mean() == pytest.approx(0.5 + level / 2, abs=0.003)
 
 
 def test_what_is_no_label_or_class_is_refused_with_its_index() -> None:

@@ -250,7 +250,7 @@ def test_networks_whose_noise_depends_on_the_input_merge_block_by_block(covarian
     alone = copy.deepcopy(prior).learn(X[200:], y[200:])
     merged = merge(prior, [alone])  # one model's change over the prior is that model again
     np.testing.assert_allclose(merged.mean, alone.mean, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(merged.predict(X).noise_var, alone.predict(X).noise_var, rtol=1e-6)
+    np.testing.assert_allclose(merged.predict(X).aleatoric, alone.predict(X).aleatoric, rtol=1e-6)
     assert merge(prior, learned_apart(prior, X[200:], y[200:], 2)).n_seen == 400
 
 

@@ -14,6 +14,13 @@ from onepass._typing import FloatArray
 from onepass.models.mixture import with_drift
 
 N_ROWS, WARM_UP = 130, 30
+
+
+def moments_of(seen: list[Any]) -> Any:
+    """The moments of several predictions, each of all rows."""
+    return zip(*(one.moments for one in seen), strict=True)
+
+
 WAYS_TO_MOVE: dict[str, dict[str, Any]] = {
     "still": {},
     "drift": {"drift": 0.03},
@@ -169,11 +176,11 @@ def test_rows_predicted_and_then_learned_are_what_predict_then_learn_tells(
         during, scores = together.predict_score_learn(X[i], y[i])
         told.append(during)
         told_scores.append((float(scores.log_densities[0]), float(scores.outliers[0])))
-    for columns, expected in zip(zip(*seen, strict=True), zip(*told, strict=True), strict=True):
+    for columns, expected in zip(moments_of(seen), moments_of(told), strict=True):
         np.testing.assert_allclose(np.array(columns), np.array(expected), **tolerance(options, 1e-12))
     np.testing.assert_allclose(scored, told_scores, **tolerance(options, 1e-12))
     rest, scores = blocks.predict_score_learn(X[n_warm:n_rows], y[n_warm:n_rows])
-    for columns, expected in zip(zip(*seen, strict=True), rest, strict=True):
+    for columns, expected in zip(moments_of(seen), rest.moments, strict=True):
         np.testing.assert_allclose(np.array(columns), expected, **tolerance(options, 1e-9))
     for one_by_one, expected in zip(zip(*scored, strict=True), scores[:2], strict=True):
         np.testing.assert_allclose(one_by_one, expected, **tolerance(options, 1e-9))
@@ -204,16 +211,18 @@ def test_fleets_predict_every_key_as_it_is_before_its_next_row(name: str, forget
         seen.append(apart.predict(x, keys=key))
         apart.learn(x, target, keys=key)
         during, outlier = together.predict_then_learn(x, target, keys=key, return_outlier_probability=True)
-        np.testing.assert_allclose(seen[-1], during, rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(seen[-1].moments, during.moments, rtol=1e-12, atol=1e-13)
         np.testing.assert_allclose(distrust, outlier, rtol=1e-12, atol=1e-13)
-    for columns, expected in zip(zip(*seen, strict=True), rest, strict=True):
+    for columns, expected in zip(zip(*(one.moments for one in seen), strict=True), rest.moments, strict=True):
         np.testing.assert_allclose(columns, expected, rtol=1e-9, atol=1e-12)
     for ahead in (0, 1, 2, 7):
         found = apart.predict(X[:2], keys=keys[:2], rows_ahead=ahead)
         limits = apart.interval(X[:2], keys=keys[:2], rows_ahead=ahead)
         for k in (0, 1):
             alone = apart.perceptron(k)
-            np.testing.assert_allclose([own[k] for own in found], alone.predict(X[k], rows_ahead=ahead), rtol=1e-10)
+            np.testing.assert_allclose(
+                [own[k] for own in found.moments], alone.predict(X[k], rows_ahead=ahead).moments, rtol=1e-10
+            )
             np.testing.assert_allclose(
                 [own[k] for own in limits], alone.interval(X[k], rows_ahead=ahead), rtol=1e-10, atol=1e-12
             )
@@ -240,9 +249,9 @@ def test_a_row_further_ahead_is_one_ahead_of_a_model_that_has_learned_nothing_si
     rows, ahead = X[:6], np.array([0, 1, 2, 9, 9, 1])
     each = model.predict(rows, rows_ahead=ahead)
     for i, k in enumerate(ahead.tolist()):
-        for own, expected in zip(each, model.predict(rows[i], rows_ahead=k), strict=True):
+        for own, expected in zip(each.moments, model.predict(rows[i], rows_ahead=k).moments, strict=True):
             np.testing.assert_allclose(own[i], expected, rtol=1e-9, atol=1e-12)
-        for own, expected in zip(model.ahead(k).predict(rows[i], rows_ahead=0), each, strict=True):
+        for own, expected in zip(model.ahead(k).predict(rows[i], rows_ahead=0).moments, each.moments, strict=True):
             np.testing.assert_allclose(own, expected[i], **tolerance(options, 1e-9))
     np.testing.assert_allclose(
         model.log_predictive(rows, y[:6], rows_ahead=ahead),
@@ -282,10 +291,10 @@ def test_variances_are_those_of_drift_row_by_row(kind: str) -> None:
     row = np.array([1.0, 0.3, -2.0, 0.7])
     for ahead in range(6):
         found = model.predict(row[1:], rows_ahead=ahead)
-        assert found.var == pytest.approx(row @ cov @ row, rel=1e-12)
+        assert found.epistemic == pytest.approx(row @ cov @ row, rel=1e-12)
         np.testing.assert_allclose(model.ahead(ahead).cov, cov if kind == "full" else np.diag(cov), rtol=1e-12)
         draws = model.sample_output(row[1:], 40_000, 0, rows_ahead=ahead)
-        assert draws.var() == pytest.approx(found.var, rel=0.05)
+        assert draws.var() == pytest.approx(found.epistemic, rel=0.05)
         assert draws.mean() == pytest.approx(found.mean, abs=0.05)
         cov = (1.0 - drift) * cov + drift * prior + np.diag(walk)
 
@@ -295,7 +304,7 @@ def test_sparse_rows_are_predicted_as_dense_ones() -> None:
     model = BayesianPerceptron(3, "linear", noise=0.1, covariance="diagonal", drift=0.1).learn(csr_array(X), y)
     for ahead in (0, 1, 5, np.arange(N_ROWS)):
         sparse, dense = (model.predict(rows, rows_ahead=ahead) for rows in (csr_array(X), X))
-        np.testing.assert_allclose(sparse, dense, rtol=1e-12)
+        np.testing.assert_allclose(sparse.moments, dense.moments, rtol=1e-12)
 
 
 @pytest.mark.parametrize("drift", [0.01, 0.1, 0.5, "auto"])
@@ -327,7 +336,7 @@ def test_what_a_row_adds_to_the_evidence_is_a_density(drift: float | str, covari
     x = np.array([0.3, -0.5])
     seen = network.predict(x)
     steps = np.linspace(-14.0, 14.0, 141)  # far enough for the hypotheses that are far wider than their mixture
-    unit = 0.01 * np.sqrt(seen.var + seen.noise_var)
+    unit = 0.01 * np.sqrt(seen.epistemic + seen.aleatoric)
     gains = []
     for target in seen.mean + unit * np.sinh(steps):
         twin = copy.deepcopy(network)

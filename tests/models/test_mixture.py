@@ -31,7 +31,7 @@ def test_the_mixture_is_that_of_its_members() -> None:
     draws = rng.normal(means[chosen], stds[chosen])
     prediction = committee.predict(X[0])
     assert prediction.mean == pytest.approx(draws.mean(), abs=5e-3)
-    assert prediction.var + prediction.noise_var == pytest.approx(draws.var(), rel=0.02)
+    assert prediction.epistemic + prediction.aleatoric == pytest.approx(draws.var(), rel=0.02)
     np.testing.assert_allclose(committee.interval(X[0], 0.9), np.quantile(draws, [0.05, 0.95]), atol=0.01)
     density = committee.weights @ norm.pdf(y[0], means, stds)
     assert committee.log_predictive(X[0], y[0]) == pytest.approx(np.log(density))
@@ -91,20 +91,20 @@ def test_saved_and_loaded_it_goes_on_bit_for_bit() -> None:
     for committee in (first, second):
         committee.learn(X[60:], y[60:])
     np.testing.assert_array_equal(first.weights, second.weights)
-    np.testing.assert_array_equal(first.predict(X), second.predict(X))
+    np.testing.assert_array_equal(first.predict(X).moments, second.predict(X).moments)
     assert first.log_evidence == second.log_evidence
 
 
 def test_a_bad_row_is_learned_by_no_member() -> None:
     X, y = problem()
     committee = BayesianCommittee(2, (5,), members=3).learn(X, y)
-    before: Any = committee.predict(X)
+    before: Any = committee.predict(X).moments
     spoiled = X.copy()
     spoiled[50] = 1e200
     for rows, targets in ((spoiled, y), (spoiled[50], y[50])):
         with pytest.raises(ValueError, match="Nothing was learned"):
             committee.learn(rows, targets)
-    np.testing.assert_array_equal(committee.predict(X), before)
+    np.testing.assert_array_equal(committee.predict(X).moments, before)
     assert committee.n_seen == 120
 
 
@@ -119,7 +119,7 @@ def test_threads_change_nothing(structure: str) -> None:
             for workers in (1, 3)
         )
         np.testing.assert_array_equal(alone.weights, threaded.weights)
-        np.testing.assert_array_equal(alone.predict(X), threaded.predict(X))
+        np.testing.assert_array_equal(alone.predict(X).moments, threaded.predict(X).moments)
         assert alone.log_evidence == threaded.log_evidence
 
 
@@ -135,12 +135,12 @@ def test_few_rows_are_not_worth_a_thread(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_bad_row_is_learned_by_no_member_in_threads() -> None:
     X, y = problem()
     committee = BayesianCommittee(2, (5,), members=3, workers=2).learn(X, y)
-    before: Any = committee.predict(X)
+    before: Any = committee.predict(X).moments
     spoiled = X.copy()
     spoiled[50] = 1e200
     with pytest.raises(ValueError, match="Nothing was learned"):
         committee.learn(spoiled, y)
-    np.testing.assert_array_equal(committee.predict(X), before)
+    np.testing.assert_array_equal(committee.predict(X).moments, before)
 
 
 def test_predicting_before_learning_learns_the_same() -> None:
@@ -149,7 +149,7 @@ def test_predicting_before_learning_learns_the_same() -> None:
     first, second = (BayesianCommittee(2, (5,), members=3).learn(X[:40], y[:40]) for _ in range(2))
     expected = first.predict(X[40])
     seen = second.predict_then_learn(X[40:], y[40:])
-    np.testing.assert_allclose([seen.mean[0], seen.var[0]], [expected.mean, expected.var], rtol=1e-10)
+    np.testing.assert_allclose([seen.mean[0], seen.epistemic[0]], [expected.mean, expected.epistemic], rtol=1e-10)
     first.learn(X[40:], y[40:])
     np.testing.assert_allclose(second.weights, first.weights, rtol=1e-10)
     np.testing.assert_allclose(second.predict(X).mean, first.predict(X).mean, rtol=1e-10)
@@ -226,9 +226,9 @@ def test_rows_are_predicted_by_members_as_they_count_just_before_each_row() -> N
     whole, single = (perceptrons(0.1, 1.0, 1e8) for _ in range(2))
     predicted = whole.predict_then_learn(X, y)
     one_by_one = [single.predict_then_learn(X[i : i + 1], y[i : i + 1]) for i in range(len(y))]
-    for name in ("mean", "var", "noise_var"):
+    for name in ("mean", "epistemic", "aleatoric"):
         np.testing.assert_allclose(getattr(predicted, name), [getattr(row, name)[0] for row in one_by_one], rtol=1e-7)
-    assert predicted.var[20:].max() < 1.0  # not that of the widest prior
+    assert predicted.epistemic[20:].max() < 1.0  # not that of the widest prior
 
 
 def test_a_prediction_has_the_variance_of_unlikely_priors_too() -> None:
@@ -236,11 +236,11 @@ def test_a_prediction_has_the_variance_of_unlikely_priors_too() -> None:
     mixture = perceptrons(0.1, 1.0, 1e8).learn(X[:30], y[:30])
     assert 0.0 < mixture.weights[2] < 0.02
     parts = [member.predict(X[30:31]) for member in mixture.members]
-    squares = mixture.weights @ np.array([part.var + part.mean**2 for part in parts])
+    squares = mixture.weights @ np.array([part.epistemic + part.mean**2 for part in parts])
     before = mixture.predict(X[30:31])
-    np.testing.assert_allclose(before.var, squares - before.mean**2, rtol=1e-9)
+    np.testing.assert_allclose(before.epistemic, squares - before.mean**2, rtol=1e-9)
     row = mixture.predict_then_learn(X[30:31], y[30:31])
-    np.testing.assert_allclose(row, before, rtol=1e-9)
+    np.testing.assert_allclose(row.moments, before.moments, rtol=1e-9)
 
 
 def test_a_row_of_weight_w_counts_as_w_rows_in_the_weights_of_a_mixture() -> None:
@@ -320,8 +320,8 @@ def test_a_member_that_can_not_be_right_is_left_out_and_named_once(weight: float
         warnings.simplefilter("error")
         single = committee.predict(X[0])
         low, high = committee.interval(X)
-    np.testing.assert_allclose(np.array(found), np.array(others.predict(X)))
-    np.testing.assert_allclose(np.array(single), np.array(others.predict(X[0])))
+    np.testing.assert_allclose(found.moments, others.predict(X).moments)
+    np.testing.assert_allclose(single.moments, others.predict(X[0]).moments)
     assert (np.abs(low) < 10.0).all()
     assert (np.abs(high) < 10.0).all()
     before = astray(weight, 1e9)
@@ -361,8 +361,8 @@ def test_output_moments_of_a_committee_are_those_of_its_predictions_and_draws() 
     committee = BayesianCommittee(2, (6,), members=3).learn(X, y)
     far = np.array([[4.0, -4.0], [0.1, 0.2]])
     moments, seen = committee.output_moments(far), committee.predict(far)
-    np.testing.assert_allclose(moments.cov[:, 0, 0], seen.var, rtol=1e-9)
-    np.testing.assert_allclose(committee.sample_output(far, 20_000, 0).var(axis=0), seen.var, rtol=0.05)
+    np.testing.assert_allclose(moments.cov[:, 0, 0], seen.epistemic, rtol=1e-9)
+    np.testing.assert_allclose(committee.sample_output(far, 20_000, 0).var(axis=0), seen.epistemic, rtol=0.05)
 
 
 def test_networks_of_several_prior_scales_are_scored_as_they_predict() -> None:
@@ -374,4 +374,4 @@ def test_networks_of_several_prior_scales_are_scored_as_they_predict() -> None:
     mean, std = models[0].predict(X[149:], return_std=True)
     found = models[1].predict_then_learn(X[149:], y[149:])
     np.testing.assert_allclose(found[0], mean, rtol=1e-9)
-    np.testing.assert_allclose(np.sqrt(found.var + found.noise_var), std, rtol=1e-3)
+    np.testing.assert_allclose(found.std, std, rtol=1e-3)

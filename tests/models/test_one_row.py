@@ -54,7 +54,7 @@ def test_rows_one_per_call_are_learned_and_predicted_as_in_one_call(name: str, m
     kind, options = NETWORKS[name]
     X, y = data(kind)
     together = network(**options).learn(X[:-1], y[:-1])
-    several = [part[0] for part in together.predict(X[-1:])]
+    several = [part[0] for part in together.predict(X[-1:]).moments]
     one = network(**options)
     with monkeypatch.context() as patched:
         patched.setattr(BayesianNetwork, "_passes", None)  # the long way
@@ -70,7 +70,7 @@ def test_rows_one_per_call_are_learned_and_predicted_as_in_one_call(name: str, m
     assert one.log_evidence == pytest.approx(together.log_evidence, rel=1e-12)
     assert one.n_seen == together.n_seen == N - 1
     assert one.outliers_ == pytest.approx(together.outliers_, rel=1e-12)
-    for single, many in zip(alone, several, strict=True):
+    for single, many in zip(alone.moments, several, strict=True):
         np.testing.assert_allclose(single, many, rtol=1e-11, atol=1e-13)
 
 
@@ -83,7 +83,7 @@ def test_a_mixture_over_drift_learns_rows_one_per_call_as_in_one(observation: st
         assert one._one_row is not None
         seen = one._one_row.predict(x)  # of a step of forgetting, too, which comes before some of the rows
         assert seen is not None
-        for single, many in zip(one.predict(x), one.predict(x[None]), strict=True):
+        for single, many in zip(one.predict(x).moments, one.predict(x[None]).moments, strict=True):
             np.testing.assert_allclose(single, many[0], rtol=1e-11, atol=1e-13)
         assert one._one_row(x, target)
     np.testing.assert_allclose(one.weights, together.weights, rtol=1e-10)
@@ -161,7 +161,7 @@ def test_a_copy_learns_by_itself() -> None:
         model.learn(x, target)
     for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), model.snapshot()):
         mean, seen = model.mean, model.n_seen
-        np.testing.assert_array_equal(twin.predict(X[20]), model.predict(X[20]))
+        np.testing.assert_array_equal(twin.predict(X[20]).moments, model.predict(X[20]).moments)
         twin.learn(X[20], y[20])
         np.testing.assert_array_equal(model.mean, mean)
         assert (model.n_seen, twin.n_seen) == (seen, seen + 1)
@@ -179,7 +179,7 @@ def frames(call: Any) -> int:
     return len(seen) - 1  # the lambda itself is not one of them
 
 
-@pytest.mark.parametrize(("make", "learning", "predicting"), [(network, 4, 12), (lambda: BayesianPerceptron(D), 1, 5)])
+@pytest.mark.parametrize(("make", "learning", "predicting"), [(network, 4, 14), (lambda: BayesianPerceptron(D), 1, 6)])
 def test_next_to_nothing_stands_between_a_row_and_the_kernel(make: Any, learning: int, predicting: int) -> None:
     model, x = make(), np.ones(D)
     model.learn(x, 1.0)

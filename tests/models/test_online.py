@@ -62,9 +62,9 @@ def test_rows_are_removed_before_they_are_learned_again_wherever_that_is_possibl
     y = np.maximum(X[:, 0], 0.0)
     by_default = make().learn(X, y, passes=3, **options)
     chosen = make().learn(X, y, passes=3, refine=refine, **options)
-    np.testing.assert_array_equal(by_default.predict(X), chosen.predict(X))
+    np.testing.assert_array_equal(by_default.predict(X).moments, chosen.predict(X).moments)
     once = make().learn(X, y, **options)
-    assert not np.array_equal(by_default.predict(X), once.predict(X))
+    assert not np.array_equal(by_default.predict(X).moments, once.predict(X).moments)
     if "batch" not in options:
         assert once.keeps_sites == (refine == "ep")
 

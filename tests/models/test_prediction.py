@@ -3,7 +3,7 @@
 import numpy as np
 
 from onepass import BayesianPerceptron
-from onepass.models.prediction import Parts, Prediction, RowScores, one_or_many
+from onepass.models.prediction import Parts, PredictedMoments, RowScores, one_or_many
 
 X = np.random.default_rng(0).normal(size=(30, 2))
 Y = X @ [1.0, -1.0]
@@ -11,11 +11,10 @@ Y = X @ [1.0, -1.0]
 
 def test_one_row_has_numbers_and_many_have_arrays() -> None:
     columns = [np.array([float(k)]) for k in range(5)]
-    one, many = Prediction.of(columns, single=True), Prediction.of(columns, single=False)
+    one, many = PredictedMoments.of(columns, single=True), PredictedMoments.of(columns, single=False)
     assert list(one) == [0.0, 1.0, 2.0, 3.0, 4.0]
     assert all(type(part) is float for part in one)
     assert [part.tolist() for part in many] == [[0.0], [1.0], [2.0], [3.0], [4.0]]
-    assert (one.epistemic, one.aleatoric) == (one.var, one.noise_var)
     assert one_or_many(np.array([2.5, 3.5]), True) == 2.5
 
 
@@ -39,7 +38,7 @@ def test_the_gain_of_a_row_is_its_log_density_unless_it_says_otherwise() -> None
 
 
 def test_a_model_alone_is_its_only_component() -> None:
-    prediction = BayesianPerceptron(2, "linear", noise=0.1).predict(X)
+    prediction = BayesianPerceptron(2, "linear", noise=0.1).predict(X).moments
     parts = Parts.alone(prediction, 30)
     assert parts.weights.tolist() == [[1.0] * 30]
     assert parts.predictions == [prediction]

@@ -203,9 +203,9 @@ def test_the_evidence_of_a_part_of_a_row_is_the_mean_of_the_power_of_its_density
     model.learn(X[:40], TARGETS["gaussian"][:40])
     seen, before, target = model.predict(X[40]), model.log_evidence, TARGETS["gaussian"][40]
     model.learn(X[40], target, sample_weight=0.3)
-    a = np.linspace(-12.0, 12.0, 20_001) * np.sqrt(seen.var) + seen.mean
+    a = np.linspace(-12.0, 12.0, 20_001) * np.sqrt(seen.epistemic) + seen.mean
     powers = norm.pdf(target, a, np.sqrt(0.2)) ** 0.3
-    expected = np.log(np.trapezoid(norm.pdf(a, seen.mean, np.sqrt(seen.var)) * powers, a))
+    expected = np.log(np.trapezoid(norm.pdf(a, seen.mean, np.sqrt(seen.epistemic)) * powers, a))
     assert model.log_evidence - before == pytest.approx(expected, rel=1e-8)
 
 

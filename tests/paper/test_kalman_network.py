@@ -61,7 +61,7 @@ def test_the_classic_setting_follows_its_equations(hidden: tuple[int, ...]) -> N
     seen = [learn_by_hand(means, covs, x, target, 0.01) for x, target in zip(X, y, strict=True)]
     prediction = network.predict_then_learn(X, y)
     np.testing.assert_allclose(prediction.mean, [mean for mean, _ in seen], atol=1e-9)
-    np.testing.assert_allclose(prediction.var, [var for _, var in seen], atol=1e-9)
+    np.testing.assert_allclose(prediction.epistemic, [var for _, var in seen], atol=1e-9)
     for weights, neurons in zip(network.weights, means, strict=True):
         np.testing.assert_allclose(weights, neurons, atol=1e-9)
     for ours, block in zip(network.cov, [block for layer in covs for block in layer], strict=True):
@@ -75,7 +75,7 @@ def test_saved_and_loaded_it_goes_on_bit_for_bit() -> None:
     second = KalmanNetwork.from_state(*first.export_state())
     for network in (first, second):
         network.learn(X[10:], X[10:, 0])
-    np.testing.assert_array_equal(first.predict(X), second.predict(X))
+    np.testing.assert_array_equal(first.predict(X).moments, second.predict(X).moments)
 
 
 def test_the_published_prior_is_standard_normal() -> None:

@@ -207,7 +207,7 @@ def test_scales_side_by_side_are_those_of_standardised_targets(tmp_path: Path) -
     (batch,) = table_of(y, x=x).to_batches()
     rows = fresh.rows([RowBatch(batch, 0, lambda: range(400))])
     predicted = fresh.predict_then_learn(rows)
-    gaps = np.abs(rows.y - predicted.mean) / np.sqrt(predicted.var + predicted.noise_var)
+    gaps = np.abs(rows.y - predicted.mean) / predicted.std
     assert 0.4 < np.mean(gaps < 0.674) < 0.6
     assert predicted.log_density.sum() == pytest.approx(fresh.estimator.log_evidence_, abs=3.0)
 

@@ -93,34 +93,36 @@ def _mix(weights, means, variances, found):
 
 
 def mixture_quantiles(
-    weights: cython.const[cython.double][::1],
+    weights: cython.const[cython.double][:, ::1],
     means: cython.const[cython.double][:, ::1],
     stds: cython.const[cython.double][:, ::1],
-    level: cython.double,
-    z: cython.double,
+    z: cython.const[cython.double][::1],
 ) -> "FloatArray":
     """Quantiles ``(n,)`` of mixtures of ``k`` Gaussians with means and standard deviations ``(k, n)``.
 
-    ``level`` is at most 0.5, where a probability has all its digits, and ``z`` the standard normal's own quantile.
+    ``z`` is the standard normal's own quantile, ``(n,)``, or ``(1,)`` for all; at most 0, where a probability has all
+    its digits. The weights are ``(k, n)``, or ``(k, 1)`` for all.
     """
     found = np.empty(means.shape[1])
     view: cython.double[::1] = found
     i: cython.Py_ssize_t
+    wide: cython.Py_ssize_t = 1 if weights.shape[1] > 1 else 0
+    own: cython.Py_ssize_t = 1 if z.shape[0] > 1 else 0
     with cython.nogil:
         for i in range(means.shape[1]):
             view[i] = _quantile(
                 weights.shape[0],
                 means.shape[1],
-                cython.address(weights[0]),
+                weights.shape[1],
+                cython.address(weights[0, wide * i]),
                 cython.address(means[0, i]),
                 cython.address(stds[0, i]),
-                level,
-                z,
+                z[own * i],
             )
     return found
 
 
-def _quantile(k, stride, weights, means, stds, level, z):
+def _quantile(k, stride, step, weights, means, stds, z):
     """Newton's method on the log of the distribution function, between the least and the largest quantile of a part.
 
     It starts at the quantile of the heaviest part. The log of a Gaussian's distribution function is concave, so that
@@ -134,11 +136,12 @@ def _quantile(k, stride, weights, means, stds, level, z):
         own = means[j * stride] + z * stds[j * stride]
         low = min(low, own)
         high = max(high, own)
-        if weights[j] > weights[heaviest]:
+        if weights[j * step] > weights[heaviest * step]:
             heaviest = j
     x = means[heaviest * stride] + z * stds[heaviest * stride]
+    level = ndtr(z)
     while low < high:
-        probability, density = _distribution(k, stride, weights, means, stds, x)
+        probability, density = _distribution(k, stride, step, weights, means, stds, x)
         excess = log(probability / level) if probability > 0.0 else -1.0
         if fabs(excess) <= _EXACT:
             return x
@@ -155,7 +158,7 @@ def _quantile(k, stride, weights, means, stds, level, z):
     return x
 
 
-def _distribution(k, stride, weights, means, stds, x):
+def _distribution(k, stride, step, weights, means, stds, x):
     """Distribution function and density of a mixture."""
     j: cython.Py_ssize_t
     probability = 0.0
@@ -163,6 +166,6 @@ def _distribution(k, stride, weights, means, stds, x):
     for j in range(k):
         std = max(stds[j * stride], _LEAST_STD)
         u = (x - means[j * stride]) / std
-        probability += weights[j] * ndtr(u)
-        density += weights[j] * pdf(u) / std
+        probability += weights[j * step] * ndtr(u)
+        density += weights[j * step] * pdf(u) / std
     return probability, density

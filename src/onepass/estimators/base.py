@@ -34,10 +34,10 @@ from onepass.estimators.inputs import InputEncoder, checked_weights
 from onepass.estimators.learner import Learner
 from onepass.estimators.refinement import Schedule
 from onepass.files.state import Arrays, Parameters
+from onepass.models.distribution import Prediction
 from onepass.models.missing import COLUMNS
 from onepass.models.mixture import as_drift
 from onepass.models.online import AUTO, REFINEMENTS
-from onepass.models.prediction import Prediction
 
 __all__ = ["OUTLIERS", "OnePassEstimator", "learner_of", "start_learner"]
 
@@ -115,6 +115,29 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
         """What is predicted for a single dense row of numbers; None if something asks for the long way."""
         row = self._plain_row(X)
         return None if row is None else self._learner.predict_row(row)
+
+    def predict_dist(self, X: Any) -> Prediction:
+        """Predictive distributions of new targets, in their own units; of classes, by their places in ``classes_``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from onepass import BayesianPerceptronRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> seen = BayesianPerceptronRegressor().fit(X[:400], y[:400]).predict_dist(X[400:401])
+        >>> low, high = seen.interval(0.9)
+        >>> print(f"{seen.mean[0]:.0f} ± {seen.std[0]:.0f}, from {low[0]:.0f} to {high[0]:.0f} with 90 %")
+        184 ± 57, from 91 to 277 with 90 %
+        >>> print(f"above 200 with {1 - seen.cdf(200)[0]:.0%}")
+        above 200 with 39%
+        """
+        found = self._fitted.distributions(self._encoded(X))
+        if len(found) > 1:
+            raise ValueError(
+                f"predict_dist is for targets of one number, and y had {len(found)} columns: use predict_interval, "
+                "predict with return_std=True, or an estimator for each column"
+            )
+        return found[0]
 
     def _plain_row(self, X: Any) -> FloatArray | None:
         """The only row of a dense array of numbers, ``(d,)``; None if rows have to be looked at more closely."""

@@ -134,9 +134,9 @@ class PredictedRows(NamedTuple):
 
     mean: FloatArray
     """Expected targets, ``(n,)`` or ``(n, q)``; for classes their probabilities, ``(n, K)``."""
-    var: FloatArray
+    epistemic: FloatArray
     """The variance that comes from not knowing the weights."""
-    noise_var: FloatArray
+    aleatoric: FloatArray
     """The variance that more data would not take away."""
     log_density: FloatArray
     """Log density (or probability) of each target, ``(n,)``."""
@@ -144,6 +144,16 @@ class PredictedRows(NamedTuple):
     """With ``outliers`` the probability that the target is not to be trusted, ``(n,)``; else 1 if it was set aside."""
     change_probability: FloatArray
     """With ``outliers`` or ``drift="auto"`` the probability that the truth has just changed, ``(n,)``; else 0."""
+
+    @property
+    def var(self) -> FloatArray:
+        """Variance of each target."""
+        return self.epistemic + self.aleatoric
+
+    @property
+    def std(self) -> FloatArray:
+        """Standard deviation of each target."""
+        return np.sqrt(self.var)
 
     def at(self, index: Any) -> "PredictedRows":
         """Some of the rows."""

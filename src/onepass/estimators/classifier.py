@@ -18,7 +18,8 @@ from onepass.estimators.posterior import contrast_belief, draw_functions, draw_l
 from onepass.estimators.targets import ClassTargets
 from onepass.files.state import Parameters
 from onepass.likelihoods.mixtures import mixture_moments
-from onepass.models.prediction import Prediction
+from onepass.models.distribution import Prediction
+from onepass.models.prediction import PredictedMoments
 
 __all__ = ["BayesianPerceptronClassifier", "OnePassClassifier"]
 
@@ -90,8 +91,17 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         self._check_balance()
         return self._predict_then_learn(X, y, sample_weight, classes)
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Most probable classes, ``(n,)``."""
+    @overload
+    def predict(self, X: Any) -> NDArray[Any]: ...
+    @overload
+    def predict(self, X: Any, *, return_dist: Literal[True]) -> Prediction: ...
+    def predict(self, X: Any, *, return_dist: bool = False) -> Any:
+        """Most probable classes, ``(n,)``; with ``return_dist`` it is `predict_dist`, which a pipeline passes on.
+
+        That one has probabilities of the classes in the order of ``classes_``.
+        """
+        if return_dist:
+            return self.predict_dist(X)
         scores = self.decision_function(X)
         index = (scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[index])
@@ -189,16 +199,16 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         of_rows: FloatArray = own[places]
         return of_rows if weights is None else weights * of_rows
 
-    def _mixture_parts(self, X: Any) -> tuple[FloatArray, Prediction]:
+    def _mixture_parts(self, X: Any) -> tuple[FloatArray, PredictedMoments]:
         """The components' weights, and what each of them predicts, ``(k, n)`` or ``(k, n, K)``."""
         seen = self._predict_row(X)
         if seen is not None:
-            return _ALONE, Prediction(*(np.asarray(part)[None, None] for part in seen))
+            return _ALONE, PredictedMoments(*(np.asarray(part)[None, None] for part in seen.moments))
         rows = self._rows(X)
         (mixture,) = self._learner.state.mixtures
         return mixture.component_weights, member_predictions(mixture, rows)
 
-    def _log_sides(self, weights: FloatArray, parts: Prediction) -> FloatArray:
+    def _log_sides(self, weights: FloatArray, parts: PredictedMoments) -> FloatArray:
         """Log probabilities of both classes; all links being odd around 1/2, each keeps its digits in its own tail."""
         link = self._learner.blueprint.link
         sides = [weights @ link.moments(sign * parts.pre_mean, parts.pre_var).mean for sign in (-1.0, 1.0)]

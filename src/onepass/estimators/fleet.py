@@ -13,16 +13,16 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import ndtri
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_share
+from onepass._validation import as_count
 from onepass.beliefs.prior import prior_variances
 from onepass.estimators.batch import PredictedRows
 from onepass.estimators.scaling import zero_for_nan
 from onepass.files.state import Arrays, Parameters, as_number, as_tally, nested, sized, under
+from onepass.models.distribution import Prediction
 from onepass.models.fleet import PerceptronFleet
-from onepass.models.prediction import Prediction, RowScores
+from onepass.models.prediction import PredictedMoments, RowScores
 
 __all__ = ["FleetEstimator"]
 
@@ -139,8 +139,11 @@ class FleetEstimator:
             at *= 2
         yield from (slice(*pair) for pair in pairwise([*edges, n]))
 
-    def _predict_score_learn(self, X: FloatArray, targets: FloatArray, keys: list[str]) -> tuple[Prediction, RowScores]:
-        seen, scores = self._fleet.predict_score_learn(zero_for_nan(X), targets, keys=keys)
+    def _predict_score_learn(
+        self, X: FloatArray, targets: FloatArray, keys: list[str]
+    ) -> tuple[PredictedMoments, RowScores]:
+        prediction, scores = self._fleet.predict_score_learn(zero_for_nan(X), targets, keys=keys)
+        seen = prediction.moments
         if self._learns_noise:
             var = seen.var[:, None] + seen.noise_var[:, None] * _NOISES
             densities = -0.5 * (np.log(var) + np.square(targets - seen.mean)[:, None] / var)
@@ -170,15 +173,17 @@ class FleetEstimator:
 
     def predict_interval(self, X: Any, level: float = 0.95, *, keys: Sequence[str]) -> tuple[FloatArray, FloatArray]:
         """Lower and upper limits between which a new target lies with probability ``level``."""
-        as_share(level, "level", open_above=True)
-        seen = self._seen(X, keys)
-        half = ndtri(0.5 + level / 2) * np.sqrt(seen.var + seen.noise_var)
-        return seen.mean - half, seen.mean + half
+        low, high = self.predict_dist(X, keys=keys).interval(level)
+        return low, high
 
-    def _seen(self, X: Any, keys: Sequence[str]) -> Prediction:
+    def predict_dist(self, X: Any, *, keys: Sequence[str]) -> Prediction:
+        """Predictive distributions of new targets."""
         return self._fleet.predict(zero_for_nan(np.asarray(X, dtype=np.float64)), keys=list(keys))
 
-    def _per_class(self, seen: Prediction) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _seen(self, X: Any, keys: Sequence[str]) -> PredictedMoments:
+        return self.predict_dist(X, keys=keys).moments
+
+    def _per_class(self, seen: PredictedMoments) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Mean, variance and noise; for labels of both."""
         if self._predicts_numbers:
             return seen.mean, seen.var, seen.noise_var

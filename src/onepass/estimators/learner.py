@@ -37,9 +37,10 @@ from onepass.estimators.refinement import (
 from onepass.estimators.scaling import Scaling, warn_of_scales, zero_for_nan
 from onepass.estimators.standardizer import Standardizer
 from onepass.estimators.targets import ClassTargets
+from onepass.models.distribution import LinearUnits, Prediction
 from onepass.models.missing import COLUMNS, Columns
 from onepass.models.mixture import Mixture, joined
-from onepass.models.prediction import Prediction, RowScores
+from onepass.models.prediction import PredictedMoments, RowScores
 
 __all__ = ["Learner", "LearnerState", "member_predictions"]
 
@@ -268,7 +269,7 @@ class Learner:
         for part in self._standardized(batch, _CHUNK):
             pairs = zip(self.state.mixtures, part.targets.T, strict=True)
             seen = [_predict_score_learn(mixture, part.rows, column, part.options) for mixture, column in pairs]
-            moments = self._decoded([prediction for prediction, _ in seen])
+            moments = self._decoded([moments for moments, _ in seen])
             parts.append(self._scored(part, moments, [scores[:3] for _, scores in seen]))
             self._note_weights(part)
         self.state.n_rows += batch.n_counted
@@ -279,7 +280,7 @@ class Learner:
         parts = []
         for part in self._standardized(Batch(X, targets.reshape(len(targets), -1)), _CHUNK):
             pairs = list(zip(self.state.mixtures, part.targets.T, strict=True))
-            moments = self._decoded([mixture.predict(part.rows, **part.options) for mixture, _ in pairs])
+            moments = self._decoded([mixture.predict(part.rows, **part.options).moments for mixture, _ in pairs])
             scores = [mixture._scores(part.rows, column, **part.options) for mixture, column in pairs]
             parts.append(self._scored(part, moments, [(*own, np.zeros(len(part))) for own in scores]))
         return PredictedRows.joined(parts)
@@ -398,7 +399,7 @@ class Learner:
     def predict(self, X: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Mean, variance and noise of each target, in its own units; of classes those of their probabilities."""
         parts = [
-            self._decoded([mixture.predict(rows.X, **rows.options) for mixture in self.state.mixtures])
+            self._decoded([mixture.predict(rows.X, **rows.options).moments for mixture in self.state.mixtures])
             for rows in self.rows(X)
         ]
         mean, var, noise_var = map(np.concatenate, zip(*parts, strict=True))
@@ -415,7 +416,7 @@ class Learner:
         found: Prediction = member.predict(scaled)
         return found
 
-    def _decoded(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _decoded(self, predictions: list[PredictedMoments]) -> tuple[FloatArray, FloatArray, FloatArray]:
         found: tuple[FloatArray, FloatArray, FloatArray] = self.targets.decode(predictions, self.state.targets)
         return found
 
@@ -432,23 +433,32 @@ class Learner:
             start = stop
         return np.asarray(found.max(axis=1))
 
-    def parts(self, X: Any) -> list[tuple[Mixture, Prediction]]:
+    def parts(self, X: Any) -> list[tuple[Mixture, PredictedMoments]]:
         """Every mixture with what each of its components predicts, ``(components, n, ...)``."""
         chunks = list(self.rows(X))
         return [(mixture, member_predictions(mixture, chunks)) for mixture in self.state.mixtures]
 
+    def distributions(self, X: Any) -> list[Prediction]:
+        """Predictive distributions of each output, in the targets' own units; of classes by their places."""
+        chunks, scaling = list(self.rows(X)), self.state.targets
+        found = [
+            Prediction.joined([mixture.predict(rows.X, **rows.options) for rows in chunks])
+            for mixture in self.state.mixtures
+        ]
+        if scaling.is_identity:
+            return found
+        units = zip(scaling.centre.tolist(), scaling.scale.tolist(), strict=True)
+        return [own.in_units(LinearUnits(*pair)) for own, pair in zip(found, units, strict=True)]
+
     def interval(self, X: Any, level: float) -> tuple[FloatArray, FloatArray]:
         """Limits of the central interval of each output, ``(n, q)``; of classes those of their probabilities."""
-        first, sides = self.state.mixtures[0], []
-        if isinstance(X, np.ndarray) and len(X) == 1 and first.takes_intervals_from_predictions:
-            seen = self.predict_row(X[0])
-            if seen is not None:
-                low, high = first.interval_of(Prediction(*np.array(seen)[:, None, None]), level)
-                return low[:, None], high[:, None]
-        chunks = list(self.rows(X))
+        if isinstance(X, np.ndarray) and len(X) == 1 and (seen := self.predict_row(X[0])) is not None:
+            low, high = (np.atleast_2d(side) for side in seen.interval(level))
+            return low, high
+        chunks, sides = list(self.rows(X)), []
         for mixture in self.state.mixtures:
-            parts = joined(mixture.interval_predictions(rows.X, **rows.options) for rows in chunks)
-            sides.append(mixture.interval_of(parts, level))
+            limits = [mixture.interval(rows.X, level, **rows.options) for rows in chunks]
+            sides.append([np.concatenate(side) for side in zip(*limits, strict=True)])
         low, high = (np.column_stack(side) for side in zip(*sides, strict=True))
         return low, high
 
@@ -507,7 +517,7 @@ class Learner:
         return seen - self.state.short_weights
 
 
-def member_predictions(mixture: Mixture, chunks: list[ModelRows]) -> Prediction:
+def member_predictions(mixture: Mixture, chunks: list[ModelRows]) -> PredictedMoments:
     """What each component of a mixture predicts for rows in chunks, ``(components, n, ...)``."""
     return joined(mixture.member_predictions(rows.X, **rows.options) for rows in chunks)
 
@@ -520,11 +530,12 @@ def _weights_of_observed(batch: Batch) -> FloatArray | None:
 
 def _predict_score_learn(
     mixture: Mixture, rows: Any, column: FloatArray, options: dict[str, Any]
-) -> tuple[Prediction, RowScores]:
+) -> tuple[PredictedMoments, RowScores]:
     """Predict every row just before it is learned, or passed over because its target was not observed."""
     seen = ~np.isnan(column)
     if seen.all():
-        return mixture.predict_score_learn(rows, column, **options)
+        prediction, found = mixture.predict_score_learn(rows, column, **options)
+        return prediction.moments, found
     edges = [0, *(np.flatnonzero(np.diff(seen)) + 1).tolist(), len(seen)]
     predictions, scores = [], []
     for start, stop in pairwise(edges):
@@ -537,6 +548,6 @@ def _predict_score_learn(
             own_options = {name: values[part] for name, values in options.items() if name != "sample_weight"}
             prediction = mixture.predict(rows[part], **own_options)
             scores.append((np.zeros(stop - start),) * 3)
-        predictions.append(prediction)
-    joined = Prediction(*map(np.concatenate, zip(*predictions, strict=True)))
+        predictions.append(prediction.moments)
+    joined = PredictedMoments(*map(np.concatenate, zip(*predictions, strict=True)))
     return joined, RowScores(*map(np.concatenate, zip(*scores, strict=True)))

@@ -23,6 +23,7 @@ from onepass.files.state import Parameters
 from onepass.likelihoods import Gaussian, Likelihood, NegativeBinomial, likelihood_names, named
 from onepass.likelihoods.counts import dispersion_of
 from onepass.likelihoods.mixtures import mixture_moments
+from onepass.models.distribution import Prediction
 from onepass.models.mixture import Mixture
 
 __all__ = ["BayesianPerceptronRegressor", "OnePassRegressor"]
@@ -87,15 +88,24 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
     def predict(self, X: Any, return_std: Literal[True]) -> tuple[FloatArray, FloatArray]: ...
     @overload
     def predict(self, X: Any, return_std: bool) -> Any: ...
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Expected targets, ``(n,)`` or ``(n, q)``; with ``return_std`` also the standard deviations of new targets."""
+    @overload
+    def predict(self, X: Any, *, return_dist: Literal[True]) -> Prediction: ...
+    def predict(self, X: Any, return_std: bool = False, *, return_dist: bool = False) -> Any:
+        """Expected targets, ``(n,)`` or ``(n, q)``; with ``return_std`` also the standard deviations of new targets.
+
+        With ``return_dist`` it is `predict_dist`, which a pipeline passes on.
+        """
+        if return_dist:
+            if return_std:
+                raise ValueError("pass either return_std=True or return_dist=True: the distribution has its std")
+            return self.predict_dist(X)
         seen = self._predict_row(X)
         if seen is None or self._learner.targets.many:
             mean, std = self._moments(X)
             return (mean, std) if return_std else mean
         scaling = self._learner.state.targets
         mean = seen.mean * scaling.scale + scaling.centre
-        return (mean, np.array([sqrt(seen.var + seen.noise_var)]) * scaling.scale) if return_std else mean
+        return (mean, np.array([sqrt(seen.var)]) * scaling.scale) if return_std else mean
 
     def _moments(self, X: Any) -> tuple[FloatArray, FloatArray]:
         rows, scaling, moments = self._rows(X), self._learner.state.targets, []

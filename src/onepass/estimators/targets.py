@@ -17,7 +17,7 @@ from onepass._validation import as_count
 from onepass.estimators.scaling import Scaling
 from onepass.files.state import Parameters
 from onepass.likelihoods import Likelihood
-from onepass.models.prediction import Prediction
+from onepass.models.prediction import PredictedMoments
 
 __all__ = ["ClassTargets", "NumberTargets", "check_numbers", "has_columns"]
 
@@ -74,10 +74,10 @@ class NumberTargets:
         """The shape of what is predicted of a row."""
         return (self.n_targets,) if self.many else ()
 
-    def decode(self, predictions: list[Prediction], scaling: Scaling) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def decode(self, seen: list[PredictedMoments], scaling: Scaling) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Mean, variance and noise that the models predicted, in the targets' own units."""
         mean, var, noise = (
-            np.column_stack([getattr(one, part) for one in predictions]) for part in ("mean", "var", "noise_var")
+            np.column_stack([getattr(one, part) for one in seen]) for part in ("mean", "var", "noise_var")
         )
         squared = scaling.scale**2
         return self.shaped(scaling.undo(mean)), self.shaped(var * squared), self.shaped(noise * squared)
@@ -183,10 +183,10 @@ class ClassTargets:
         """The shape of what is predicted of a row."""
         return (len(self.classes),)
 
-    def decode(self, predictions: list[Prediction], scaling: Scaling) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def decode(self, seen: list[PredictedMoments], scaling: Scaling) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Mean, variance and noise of the probability of each class."""
-        (seen,) = predictions
-        mean, var, noise = seen.mean, seen.var, seen.noise_var
+        (one,) = seen
+        mean, var, noise = one.mean, one.var, one.noise_var
         if not self.is_binary:
             return mean, var, noise
         mean = np.column_stack([1.0 - mean, mean])

@@ -216,15 +216,15 @@ def own_predictions(
     task = task_of(target)
     if task == "classes":
         best = predicted.mean.argmax(axis=1)
-        std = np.sqrt(predicted.var[np.arange(len(best)), best])
+        std = np.sqrt(predicted.epistemic[np.arange(len(best)), best])
         observed = predicted.log_density if doubts else None  # else that of the mean
         return ClassPredictions(y, predicted.mean, std, observed)
-    std = np.sqrt(predicted.var + predicted.noise_var)
+    std = predicted.std
     if task == "counts":
-        moments = {"mean": predicted.mean, "var": predicted.var, "noise_var": predicted.noise_var}
+        moments = {"mean": predicted.mean, "var": predicted.epistemic, "noise_var": predicted.aleatoric}
         return CountPredictions(y=y, std=std, log_densities=predicted.log_density, **moments)
     assert isinstance(target, NumberTarget)
-    own_mean, own_std = target.moments(predicted.mean, std, predicted.noise_var)
+    own_mean, own_std = target.moments(predicted.mean, std, predicted.aleatoric)
     density = target.log_density(y, predicted.log_density)
     if isinstance(target, LogTarget):
         logs = {"log_mean": predicted.mean * target.scale + target.centre, "log_std": std * target.scale}

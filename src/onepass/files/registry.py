@@ -14,6 +14,7 @@ __all__ = ["exported", "restored", "savable", "savable_names"]
 
 # The names are part of the file format, so they never change.
 _MODULES = {
+    "AdaptiveIntervals": "onepass.models.adaptive",
     "BayesianMLPClassifier": "onepass.estimators",
     "BayesianMLPRegressor": "onepass.estimators",
     "BayesianNetwork": "onepass.models.network",

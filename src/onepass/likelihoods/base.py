@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from onepass._typing import FloatArray
 from onepass._validation import NO_TARGET, as_floats, as_floats_or_nan, one_of
@@ -29,7 +29,7 @@ from onepass.activations import Activation, Moments, activation_text, as_activat
 from onepass.activations.base import broadcast
 from onepass.engine.matches import CompiledLikelihood, PythonLikelihood
 from onepass.engine.vector_matches import NetworkProgress, OutputRecord, SeparateOutputs, VectorLikelihood
-from onepass.likelihoods.mixtures import central_interval, noise_mixture
+from onepass.likelihoods.mixtures import Components
 
 __all__ = [
     "LOG_NOISE",
@@ -179,8 +179,8 @@ class Likelihood:
     def check_activation(self, activation: Activation) -> None:
         """Raise a ValueError for an activation that does not fit, such as one that is negative for counts."""
 
-    def with_noise(self, noise: float | FloatArray | None, log_noise_var: float = 0.0) -> "Likelihood":
-        """The same likelihood with another noise variance, where it has one, whose log has this variance itself."""
+    def with_noise(self, noise: float | FloatArray | None) -> "Likelihood":
+        """The same likelihood with another noise variance, where it has one."""
         return self
 
     def output_moments(self, activation: Activation, mean: FloatArray, var: FloatArray) -> Moments:
@@ -191,20 +191,57 @@ class Likelihood:
         """Variance of ``y`` around ``f(a)`` that remains when the weights are known, for these moments of ``f(a)``."""
         raise NotImplementedError(f"{type(self).__name__} needs a method noise_var(output) to predict")
 
+    # The predictive distribution of a target: see `onepass.PredictedMoments`.
+
+    def normal_score(self, parts: Components, y: FloatArray) -> FloatArray:
+        """Where targets ``(n,)`` lie in their predictive distributions ``F``, as normal numbers: ``Phi^-1(F(y))``."""
+        return parts.gaussians().normal_score(y) if self._own_quantile(parts) is None else self._inverted(parts, y)
+
+    def at_normal_score(self, parts: Components, z: FloatArray) -> FloatArray:
+        """The targets that lie where normal numbers ``z``, ``(n,)`` or ``(1,)``, do: ``F^-1(Phi(z))``."""
+        quantile = self._own_quantile(parts)
+        if quantile is None:
+            return parts.gaussians().at_normal_score(z)
+        mean, var = parts.pre_mean[0], parts.pre_var[0]
+        if z.size == 1:
+            return np.asarray(quantile(parts.activation, mean, var, float(ndtr(z[0]))))
+        levels = zip(mean[:, None], var[:, None], ndtr(z).tolist(), strict=True)
+        return np.concatenate([quantile(parts.activation, *own) for own in levels])
+
+    def tracking_score(self, parts: Components, y: FloatArray) -> FloatArray:
+        """`normal_score`; for whole numbers, of the middle of their step."""
+        return self.normal_score(parts, y)
+
+    def interval(self, parts: Components, level: float) -> tuple[FloatArray, FloatArray]:
+        """Central interval of targets; for labels of their probability."""
+        z = ndtri(np.array([0.5 + level / 2]))
+        return self.at_normal_score(parts, -z), self.at_normal_score(parts, z)
+
+    def draw(self, parts: Components, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw ``n`` targets from each predictive distribution, ``(n, ...)``."""
+        return np.asarray([self.at_normal_score(parts, z) for z in rng.normal(size=(n, parts.mean.shape[1]))])
+
     def quantile(self, activation: Activation, mean: FloatArray, var: FloatArray, level: float) -> FloatArray:
-        """Quantile of ``y`` (of labels: of their probability); by default of a Gaussian with the predictive moments."""
+        """Quantile of a target, given the belief ``N(mean, var)`` about the pre-activation.
+
+        A subclass in Python defines it if its targets are not close to Gaussian. This one is that of a Gaussian with
+        the predictive moments.
+        """
         output = activation.moments(mean, var)
         return np.asarray(output.mean + ndtri(level) * np.sqrt(output.var + self.noise_var(output)))
 
-    def mixture_interval(
-        self, activation: Activation, weights: FloatArray, parts: Any, log_noise_vars: FloatArray, level: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """Central interval, as `quantile` has it, of a mixture of ``k`` models, each of which predicts a Gaussian.
+    def _own_quantile(self, parts: Components) -> Callable[..., FloatArray] | None:
+        """That of a subclass, which knows nothing of mixtures."""
+        return self.quantile if type(self).quantile is not Likelihood.quantile and len(parts.mean) == 1 else None
 
-        ``parts`` are their predictions, ``(k, n)``, and ``log_noise_vars`` how uncertain the log of their noise is,
-        ``(k,)``.
-        """
-        return central_interval(*noise_mixture(weights, parts.mean, parts.var, parts.noise_var, log_noise_vars), level)
+    def _inverted(self, parts: Components, y: FloatArray) -> FloatArray:
+        """`at_normal_score` inverted by bisection."""
+        low, high = np.full(len(y), -38.0), np.full(len(y), 38.0)
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            below = self.at_normal_score(parts, middle) < y
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.asarray(0.5 * (low + high))
 
     def exact(self, activation: Activation) -> type[CompiledLikelihood] | None:
         """The compiled moment match that is exact around an activation, or None."""
@@ -301,12 +338,6 @@ class Likelihood:
         """What is predicted from the outputs of a network, ``alone`` or in a mixture."""
         output = self.output_moments(self.link, given.mean, given.var + given.unknown_noise)
         return Predictive(output.mean, output.var, self.with_noise(given.noise).noise_var(output))
-
-    def interval(self, prediction: Any, level: float) -> tuple[Any, Any]:
-        """Central interval of a new target that a network predicts; for labels of their probability."""
-        moments = (prediction.pre_mean, prediction.pre_var)
-        low, high = (np.asarray(self.quantile(self.link, *moments, 0.5 + side * level / 2))[()] for side in (-1.0, 1.0))
-        return low, high
 
     def response(self, outputs: FloatArray) -> FloatArray:
         """What known outputs of a network, ``(..., K)``, expect of a target; for labels their probabilities."""

@@ -17,6 +17,7 @@ from onepass.engine.count_matches import DISPERSION_START, DISPERSION_START_WEIG
 from onepass.engine.matches import CompiledLikelihood, KalmanCount
 from onepass.engine.vector_matches import VectorLikelihood
 from onepass.likelihoods.base import LOG_NOISE, Likelihood, LogNoise, refuse_first, register
+from onepass.likelihoods.mixtures import Components
 
 __all__ = [
     "LARGEST",
@@ -25,11 +26,11 @@ __all__ = [
     "NegativeBinomial",
     "Poisson",
     "count_cdf",
-    "count_interval",
     "count_log_probabilities",
     "count_quantile",
     "dispersion_of",
     "log_normal",
+    "log_rates",
 ]
 
 WIDEST = 4.0
@@ -40,6 +41,7 @@ beyond that it says nothing but how far the tail of the belief was followed. Int
 """
 LARGEST = 1e15
 """Quantiles stop there: above it not every whole number is a float."""
+_FARTHEST = 6.0  # standard normal number up to which where a count lies is told by its distribution function
 _POISSON = 1e-9  # a dispersion below which counts are Poisson to rounding
 _NODES = np.linspace(-5.0, 5.0, 41)  # in standard deviations of the log rate
 _WEIGHTS = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
@@ -84,23 +86,34 @@ class Counts(Likelihood):
         noise: FloatArray = output.mean + self._dispersion * (output.mean * output.mean + output.var)
         return noise
 
-    def quantile(self, activation: Activation, mean: FloatArray, var: FloatArray, level: float) -> FloatArray:
-        """Of the count mixed over the rate; if the rate isn't ``e^a``, over the log-normal of its moments."""
-        if not isinstance(activation, Exponential):
-            output = activation.moments(mean, var)
-            mean, var = log_normal(output.mean, output.var)
-        given = np.broadcast_arrays(mean, var, self._dispersion)
-        means, variances, dispersions = (part.reshape(1, -1) for part in given)
-        return count_quantile(np.ones(1), means, variances, dispersions, level).reshape(given[0].shape)
+    def normal_score(self, parts: Components, y: FloatArray) -> FloatArray:
+        """Of a count mixed over its rate: that of the counts up to it."""
+        return np.asarray(ndtri(_cdf(parts, y)))
 
-    def mixture_interval(
-        self, activation: Activation, weights: FloatArray, parts: Any, log_noise_vars: FloatArray, level: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """Of the mixture of counts, each mixed over its rate."""
-        if not isinstance(activation, Exponential):
-            pre_mean, pre_var = log_normal(parts.mean, parts.var)
-            parts = parts._replace(pre_mean=pre_mean, pre_var=pre_var)
-        return count_interval(weights, parts, level)
+    def tracking_score(self, parts: Components, y: FloatArray) -> FloatArray:
+        """That of the middle of the count's own step."""
+        z = ndtri(np.clip(0.5 * (_cdf(parts, y) + _cdf(parts, y - 1.0)), ndtr(-_FARTHEST), ndtr(_FARTHEST)))
+        edge = count_quantile(parts, ndtr(np.where(y < _mean(parts), -_FARTHEST, _FARTHEST)))
+        beyond = np.where(np.abs(z) < 0.999 * _FARTHEST, 0.0, (y - edge) / _std(parts))
+        return np.asarray(z + np.where(z < 0.0, np.minimum(beyond, 0.0), np.maximum(beyond, 0.0)))
+
+    def at_normal_score(self, parts: Components, z: FloatArray) -> FloatArray:
+        """The smallest count that the distribution function reaches there; far out, the count so many deviations on."""
+        within = np.clip(z, -_FARTHEST, _FARTHEST)
+        found = count_quantile(parts, ndtr(within))
+        return np.where(z == within, found, np.maximum(np.round(found + (z - within) * _std(parts)), 0.0))
+
+    def draw(self, parts: Components, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw rates, then a factor on each that is a gamma variable, then counts."""
+        means, variances, dispersions = log_rates(parts)
+        size = (n, means.shape[1])
+        weights = np.broadcast_to(parts.weights, means.shape)
+        chosen = (rng.random(size)[:, None] > np.cumsum(weights, axis=0)[:-1]).sum(axis=1)
+        mean, var, dispersion = (part[chosen, np.arange(size[1])] for part in (means, variances, dispersions))
+        rates = np.exp(mean + np.sqrt(var) * rng.normal(size=size))
+        shapes = 1.0 / np.maximum(dispersion, _POISSON)
+        rates = np.where(dispersion > _POISSON, rates * rng.gamma(shapes) / shapes, rates)
+        return np.asarray(rng.poisson(np.minimum(rates, LARGEST)), dtype=np.float64)
 
     @property
     def _dispersion(self) -> float | FloatArray:
@@ -111,11 +124,6 @@ class Counts(Likelihood):
         if n_outputs != 1:
             raise ValueError(f"n_outputs must be 1 for observation={self.name!r}, got {n_outputs}")
         return super().outputs(n_outputs, log_noise)
-
-    def interval(self, prediction: Any, level: float) -> tuple[Any, Any]:
-        """Quantiles of the count mixed over the rate."""
-        alone = type(prediction)(*(np.asarray(part)[None] for part in prediction))
-        return count_interval(np.ones(1), alone, level)
 
 
 @register
@@ -142,7 +150,7 @@ class NegativeBinomial(Counts):
     noise_start: ClassVar[tuple[float, float]] = (DISPERSION_START, DISPERSION_START_WEIGHT)
     output_noise_start: ClassVar[tuple[float, float]] = noise_start
 
-    def with_noise(self, noise: float | FloatArray | None, log_noise_var: float = 0.0) -> Self:
+    def with_noise(self, noise: float | FloatArray | None) -> Self:
         """The same with another dispersion."""
         return type(self)(noise)
 
@@ -202,15 +210,41 @@ def _mixed_cdf(y: FloatArray, mean: FloatArray, std: FloatArray, dispersion: Flo
     return total
 
 
-def count_quantile(
-    weights: FloatArray, means: FloatArray, variances: FloatArray, dispersions: FloatArray, level: float
-) -> FloatArray:
-    """Smallest count that a mixture of ``k`` parts, ``(k, n)`` each, stays at or below with probability ``level``."""
+def log_rates(parts: Components) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Means and variances of log rates, and dispersions, ``(k, n)``.
+
+    Of a rate that is not ``e^a``, those of the log-normal with its moments.
+    """
+    found = (parts.pre_mean, parts.pre_var)
+    if not isinstance(parts.activation, Exponential):
+        found = log_normal(parts.mean, parts.var)
+    return *found, dispersion_of(parts.mean, parts.var, parts.noise_var)
+
+
+def _cdf(parts: Components, y: FloatArray) -> FloatArray:
+    """Probability that counts are at most ``y``, ``(n,)``."""
+    return np.asarray((parts.weights * count_cdf(np.floor(y), *log_rates(parts))).sum(axis=0))
+
+
+def _mean(parts: Components) -> FloatArray:
+    """Expected counts, ``(n,)``."""
+    return np.asarray((parts.weights * parts.mean).sum(axis=0))
+
+
+def _std(parts: Components) -> FloatArray:
+    """Standard deviations of counts, ``(n,)``."""
+    squares = (parts.weights * (parts.var + parts.noise_var + parts.mean**2)).sum(axis=0)
+    return np.asarray(np.sqrt(np.maximum(squares - _mean(parts) ** 2, 1e-12)))
+
+
+def count_quantile(parts: Components, level: FloatArray) -> FloatArray:
+    """Smallest counts that mixtures of ``k`` parts stay at or below with these probabilities, ``(n,)`` or ``(1,)``."""
+    given = log_rates(parts)
 
     def reached(y: FloatArray) -> Any:
-        return np.tensordot(weights, count_cdf(y, means, variances, dispersions), 1) >= level
+        return (parts.weights * count_cdf(y, *given)).sum(axis=0) >= level
 
-    guess = _rough_quantile(means, variances, dispersions, level)
+    guess = _rough_quantile(*given, level)
     low, high = np.floor(0.8 * guess.min(axis=0)) - 3.0, np.ceil(1.25 * guess.max(axis=0)) + 3.0
     low = np.maximum(low, -1.0)
     for _ in range(60):
@@ -230,20 +264,7 @@ def count_quantile(
     return np.asarray(np.minimum(high, LARGEST))
 
 
-def count_interval(weights: FloatArray, parts: Any, level: float) -> tuple[Any, Any]:
-    """Central interval of a count by the predictions of ``k`` models, ``(k, ...)`` each, of these weights."""
-    dispersions = dispersion_of(parts.mean, parts.var, parts.noise_var)
-    shape = np.shape(parts.mean)[1:]
-    flat = (len(weights), -1)
-    means, variances, dispersions = (np.reshape(part, flat) for part in (parts.pre_mean, parts.pre_var, dispersions))
-    low, high = (
-        count_quantile(weights, means, variances, dispersions, 0.5 + side * level / 2).reshape(shape)[()]
-        for side in (-1.0, 1.0)
-    )
-    return low, high
-
-
-def _rough_quantile(mean: FloatArray, var: FloatArray, dispersion: FloatArray, level: float) -> FloatArray:
+def _rough_quantile(mean: FloatArray, var: FloatArray, dispersion: FloatArray, level: FloatArray) -> FloatArray:
     """Of the log-normal that has the deviation of the log rate and that of a count around its median rate."""
     rate = np.exp(np.clip(mean, -30.0, 34.0))
     own = np.log1p(1.0 / np.maximum(rate, 0.1) + dispersion)

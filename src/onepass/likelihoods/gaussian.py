@@ -1,13 +1,10 @@
 """The likelihoods of numbers with Gaussian noise around the output: one noise for all rows, or one for each input."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numpy as np
-from scipy.special import ndtri
-
 from onepass._typing import FloatArray
-from onepass.activations import Activation, Moments
+from onepass.activations import Moments
 from onepass.engine.matches import KalmanNoise
 from onepass.engine.step import NOISE_START, NOISE_START_WEIGHT
 from onepass.engine.vector_matches import (
@@ -20,7 +17,6 @@ from onepass.engine.vector_matches import (
 )
 from onepass.likelihoods.base import LOG_NOISE, Likelihood, LogNoise, Predictive, register
 from onepass.likelihoods.calibration import excess_var
-from onepass.likelihoods.mixtures import mixture_quantile, noise_mixture
 
 __all__ = ["Gaussian", "Heteroscedastic"]
 
@@ -37,11 +33,6 @@ class _Noisy(Likelihood):
         var = given.scale * (given.var + given.unknown_noise) + excess
         return Predictive(given.mean, var, given.scale * given.noise)
 
-    def interval(self, prediction: Any, level: float) -> tuple[Any, Any]:
-        """Take the predictive distribution for Gaussian."""
-        half_width = ndtri(0.5 + level / 2) * np.sqrt(prediction.var + prediction.noise_var)
-        return prediction.mean - half_width, prediction.mean + half_width
-
     def response(self, outputs: FloatArray) -> FloatArray:
         """The outputs themselves."""
         return outputs
@@ -53,12 +44,10 @@ class Gaussian(_Noisy):
     """``y = f(a) + N(0, noise)``; ``noise`` is the paper's epsilon.
 
     The moment match is exact around piecewise linear outputs: there ``p(y|a) N(a)`` is a sum of truncated Gaussians.
-    Quantiles take the predictive distribution as Gaussian, as the paper does, for each noise that it may be: its log
-    has the variance ``log_noise_var``.
+    Quantiles take the predictive distribution as Gaussian, as the paper does, for each noise that it may be.
     """
 
     noise: float | FloatArray | None = None
-    log_noise_var: float = field(default=0.0, repr=False)
     name: ClassVar[str] = "gaussian"
     is_gaussian: ClassVar[bool] = True
     takes_noise: ClassVar[bool] = True
@@ -66,22 +55,15 @@ class Gaussian(_Noisy):
     usual_noise: ClassVar[float | str] = 0.01
     noise_start: ClassVar[tuple[float, float]] = (NOISE_START, NOISE_START_WEIGHT)
 
-    def with_noise(self, noise: float | FloatArray | None, log_noise_var: float = 0.0) -> Self:
+    def with_noise(self, noise: float | FloatArray | None) -> Self:
         """The same with another noise variance."""
-        return type(self)(noise, log_noise_var)
+        return type(self)(noise)
 
     def noise_var(self, output: Moments) -> FloatArray:
         """``noise``, the same everywhere."""
         # In the shape of the output, whose variance may be infinite: 0 * inf would be NaN.
         noise: Any = self.noise + 0.0 * (output.var > 0.0)  # type: ignore[operator]
         return noise  # type: ignore[no-any-return]
-
-    def quantile(self, activation: Activation, mean: FloatArray, var: FloatArray, level: float) -> FloatArray:
-        """Quantile of a new target."""
-        output = activation.moments(mean, var)
-        mean, var, noise = (part.reshape(1, -1) for part in (output.mean, output.var, self.noise_var(output)))
-        mixture = noise_mixture(np.ones(1), mean, var, noise, np.array([self.log_noise_var]))
-        return mixture_quantile(*mixture, level).reshape(output.mean.shape)
 
     def outputs(self, n_outputs: int, log_noise: LogNoise = LOG_NOISE) -> VectorLikelihood:
         """All outputs together, around the linear ones of a network."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtri, softmax
+from scipy.special import ndtr, ndtri, softmax
 
 from onepass._typing import FloatArray
 from onepass.activations import Activation, Moments, Sigmoid, activation_text
@@ -12,7 +12,7 @@ from onepass.engine.class_matches import CategoricalOutputs
 from onepass.engine.matches import KalmanLabel
 from onepass.engine.vector_matches import VectorLikelihood
 from onepass.likelihoods.base import LOG_NOISE, Likelihood, LogNoise, refuse_first, register
-from onepass.likelihoods.mixtures import central_interval
+from onepass.likelihoods.mixtures import Components, mixture_mean
 
 __all__ = ["Bernoulli", "Categorical"]
 
@@ -31,16 +31,19 @@ class _Labels(Likelihood):
         noise = max(noise, 0.0) if type(noise) is float else np.maximum(noise, 0.0)
         return noise  # type: ignore[no-any-return]
 
-    def quantile(self, activation: Activation, mean: FloatArray, var: FloatArray, level: float) -> FloatArray:
-        """The exact quantile of ``f(a)``, since ``f`` rises."""
-        return activation(mean + ndtri(level) * np.sqrt(var))
+    def normal_score(self, parts: Components, y: FloatArray) -> FloatArray:
+        """Of the distribution function of a label, which steps at 0 and at 1."""
+        zero = 1.0 - mixture_mean(parts.weights, parts.mean)
+        return np.asarray(ndtri(np.where(y < 0.0, 0.0, np.where(y < 1.0, zero, 1.0))))
 
-    def mixture_interval(
-        self, activation: Activation, weights: FloatArray, parts: Any, log_noise_vars: FloatArray, level: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """``f`` of the quantiles of the mixture of pre-activations."""
-        low, high = central_interval(weights, parts.pre_mean, np.sqrt(parts.pre_var), level)
-        return activation(low), activation(high)
+    def at_normal_score(self, parts: Components, z: FloatArray) -> FloatArray:
+        """The label that the distribution function reaches there."""
+        return np.where(ndtr(z) <= 1.0 - mixture_mean(parts.weights, parts.mean), 0.0, 1.0)
+
+    def interval(self, parts: Components, level: float) -> tuple[FloatArray, FloatArray]:
+        """``f`` of the quantiles of the pre-activation, which is exact since ``f`` rises."""
+        low, high = parts.pre_activations().interval(level)
+        return parts.activation(low), parts.activation(high)
 
 
 @register

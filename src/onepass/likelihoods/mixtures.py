@@ -1,22 +1,22 @@
 """Mixtures of Gaussians: what several models that learned the same rows predict together, and an unknown noise."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import log_ndtr, logsumexp, ndtri, ndtri_exp
 
 from onepass._typing import FloatArray
+from onepass.activations import Activation
 from onepass.engine.mixtures import mixed_moments, mixed_predictions, mixture_quantiles, weights_above
 
 __all__ = [
     "KNOWN",
-    "central_interval",
+    "Components",
+    "Gaussians",
     "counted_weights",
     "mixture_mean",
     "mixture_moments",
     "mixture_prediction",
-    "mixture_quantile",
-    "noise_mixture",
     "sum_in_order",
 ]
 
@@ -24,6 +24,7 @@ __all__ = [
 _NODES = np.linspace(-3.5, 3.5, 15)
 KNOWN = 0.02
 """Variance of a log noise that counts as known: what a hundred rows tell."""
+_FARTHEST = -37.0  # the smallest z whose probability is a normal float
 _ROUNDING = 1e-12  # of weights that add up to 1
 _SHARES = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
 
@@ -85,41 +86,72 @@ def sum_in_order(terms: FloatArray) -> Any:
     return sum(terms[1:], start=terms[0])
 
 
-def mixture_quantile(weights: FloatArray, means: FloatArray, stds: FloatArray, level: float) -> FloatArray:
-    """Quantile of mixtures of ``k`` Gaussians, ``(k, ...) -> (...)``, to rounding."""
-    # Above the median it is minus that of the mirrored mixture, where small probabilities have all their digits.
-    side = 1.0 if level <= 0.5 else -1.0
-    lower = min(level, 1.0 - level)
-    flat = (len(weights), -1)
-    parts = np.ascontiguousarray(side * means.reshape(flat)), np.ascontiguousarray(stds.reshape(flat))
-    found = mixture_quantiles(np.ascontiguousarray(weights), *parts, lower, float(ndtri(lower)))
-    return side * found.reshape(means.shape[1:])
+class Components(NamedTuple):
+    """The parts of predictive distributions of ``n`` numbers: what ``k`` models predict, each by its weight."""
+
+    activation: Activation
+    """By which the models' outputs become what is predicted."""
+    weights: FloatArray
+    """``(k, 1)``, or ``(k, n)`` if those of each number differ."""
+    mean: FloatArray
+    """Means and variances of outputs, pre-activations and noise, ``(k, n)`` each: see `PredictedMoments`."""
+    var: FloatArray
+    pre_mean: FloatArray
+    pre_var: FloatArray
+    noise_var: FloatArray
+    log_noise_vars: FloatArray
+    """How uncertain the log of each noise is, ``(k, 1)`` or ``(k, n)``."""
+
+    def gaussians(self) -> "Gaussians":
+        """Targets as mixtures of Gaussians; of a noise that is not quite known, one for each value it may have."""
+        if (self.log_noise_vars < KNOWN).all():
+            return Gaussians(self.weights, self.mean, np.sqrt(self.var + self.noise_var))
+        factors = np.exp(np.multiply.outer(_NODES, np.sqrt(self.log_noise_vars)))
+        totals = self.var + self.noise_var * factors
+        flat = (-1, self.mean.shape[1])
+        return Gaussians(
+            np.multiply.outer(_SHARES, self.weights).reshape(-1, self.weights.shape[1]),
+            np.broadcast_to(self.mean, totals.shape).reshape(flat),
+            np.sqrt(totals).reshape(flat),
+        )
+
+    def pre_activations(self) -> "Gaussians":
+        """The pre-activations as mixtures of Gaussians."""
+        return Gaussians(self.weights, self.pre_mean, np.sqrt(self.pre_var))
 
 
-def central_interval(
-    weights: FloatArray, means: FloatArray, stds: FloatArray, level: float
-) -> tuple[FloatArray, FloatArray]:
-    """Limits of the central interval of mixtures of ``k`` Gaussians, ``(k, ...) -> (...)`` each."""
-    low, high = (mixture_quantile(weights, means, stds, 0.5 + side * level / 2) for side in (-1, 1))
-    return low, high
+class Gaussians(NamedTuple):
+    """``n`` mixtures of ``k`` Gaussians: weights ``(k, 1)`` or ``(k, n)``, means and standard deviations ``(k, n)``."""
 
+    weights: FloatArray
+    means: FloatArray
+    stds: FloatArray
 
-def noise_mixture(
-    weights: FloatArray, means: FloatArray, variances: FloatArray, noises: FloatArray, log_noise_vars: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Weights, means and standard deviations of targets whose noise is not quite known.
+    def normal_score(self, y: FloatArray) -> FloatArray:
+        """Where numbers ``(n,)`` lie in their mixtures, as standard normal numbers: ``Phi^-1(F(y))``."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            z = (y - self.means) / self.stds
+            if len(z) == 1:
+                return np.asarray(z[0])
+            below, above = (self._log_share(log_ndtr(side * z)) for side in (1.0, -1.0))
+            return np.where(below < above, ndtri_exp(below), -ndtri_exp(above))
 
-    ``variances`` and ``noises`` are those of the outputs and of the noise, ``(k, n)``; the log of the latter has the
-    variance ``log_noise_vars``, ``(k,)``. Each of the ``k`` parts becomes a mixture over its noise, unless this is
-    known well enough for any quantile.
-    """
-    if (log_noise_vars < KNOWN).all():
-        return weights, means, np.sqrt(variances + noises)
-    factors = np.exp(np.multiply.outer(_NODES, np.sqrt(log_noise_vars)))[:, :, None]
-    totals = variances + noises * factors
-    flat = (-1, means.shape[1])
-    return (
-        np.outer(_SHARES, weights).ravel(),
-        np.broadcast_to(means, totals.shape).reshape(flat),
-        np.sqrt(totals).reshape(flat),
-    )
+    def _log_share(self, logs: FloatArray) -> FloatArray:
+        return np.minimum(logsumexp(logs, axis=0, b=np.broadcast_to(self.weights, logs.shape)), 0.0)
+
+    def at_normal_score(self, z: FloatArray) -> FloatArray:
+        """The numbers that lie where standard normal numbers ``z``, ``(n,)`` or ``(1,)``, do."""
+        if len(self.means) == 1:
+            return np.asarray(self.means[0] + z * self.stds[0])
+        # Above the median the quantile is minus that of the mirrored mixture, where small probabilities have all their
+        # digits. Beyond the smallest of them, it continues as that of the widest part.
+        sides = np.where(z > 0.0, -1.0, 1.0)
+        within = np.maximum(-np.abs(z), _FARTHEST)
+        weights, means, stds = map(np.ascontiguousarray, (self.weights, sides * self.means, self.stds))
+        beyond = np.minimum(-np.abs(z) - _FARTHEST, 0.0) * stds.max(axis=0)
+        return np.asarray(sides * (mixture_quantiles(weights, means, stds, within) + beyond))
+
+    def interval(self, level: float) -> tuple[FloatArray, FloatArray]:
+        """Limits of the central interval of each mixture."""
+        z = ndtri(np.array([0.5 + level / 2]))
+        return self.at_normal_score(-z), self.at_normal_score(z)

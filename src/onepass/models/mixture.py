@@ -30,9 +30,10 @@ from onepass.files.registry import savable
 from onepass.files.state import Arrays, Parameters, nested, under
 from onepass.likelihoods.mixtures import mixture_mean, mixture_prediction
 from onepass.models.ahead import RowsAhead, each_ahead_unchecked
+from onepass.models.distribution import Family, Mixed, Prediction, before_each_row, no_label_interval
 from onepass.models.network.network import OutputMoments
-from onepass.models.online import AUTO, REFINEMENTS, Component, OnlineModel
-from onepass.models.prediction import LearnedRows, Parts, Posterior, Prediction, RowScores
+from onepass.models.online import AUTO, REFINEMENTS, Component, OnlineModel, check_unchanged
+from onepass.models.prediction import LearnedRows, Parts, Posterior, PredictedMoments, RowScores
 from onepass.models.weighting import (
     HYPOTHESES,
     MixtureScores,
@@ -357,9 +358,16 @@ class Mixture(OnlineModel):
         if len(self.members) == 1:
             found: tuple[Prediction, RowScores] = self.members[0].predict_score_learn(X, y, **options)
             return found
+        before = self._log_noise_vars
         (rows,) = self.learning(X, y, records=True, **options)
         parts = rows.parts(alone=True)
-        return self._mixed(parts.weights, stacked(parts.predictions)), rows.scores(alone=True)
+        moments = stacked(parts.predictions)
+        pairs = zip(before, self._log_noise_vars, strict=True)
+        log_noise_vars = np.array([before_each_row(*pair, parts.weights.shape[1]) for pair in pairs])
+        mixed = Mixed(parts.weights, self._plausible(parts.weights, moments), log_noise_vars)
+        whole = self._mixed(parts.weights, moments)
+        refused = no_label_interval if self._likelihood.is_label and self.components[0][1]._curves_labels else None
+        return Prediction(self._family, whole, mixed=mixed, interval_mixed=refused), rows.scores(alone=True)
 
     def close_block(self) -> None:
         """Close the blocks of all members: see `BayesianNetwork.close_block`."""
@@ -369,55 +377,74 @@ class Mixture(OnlineModel):
     # Predicting.
 
     def predict(self, X: Any, *, rows_ahead: RowsAhead = 1, **options: Any) -> Prediction:
-        """Mean and variance of the mixture; disagreement between members counts as uncertainty about the weights.
+        """Predict the mixture of what the members predict; their disagreement counts as uncertainty about the weights.
 
         The arguments are those of the members' ``predict``.
         """
+        n_seen, X = self.n_seen, X.copy() if type(X) is np.ndarray else X  # callers may use its memory again
+
+        def density(y: Any) -> Any:
+            return self._density(n_seen, X, y, rows_ahead=rows_ahead, **options)
+
+        label_parts = self._label_parts(X, rows_ahead, options) if self._likelihood.is_label else None
         if not options and type(X) is np.ndarray and X.ndim == 1 and type(rows_ahead) is int and rows_ahead == 1:
             one_row = self._one_row
             seen = None if one_row is None else one_row.predict(X)
             if seen is not None:
                 pairs = zip(self.members, seen, strict=True)
-                parts = np.array([member._prediction_of_one(own) for member, own in pairs])
-                return Prediction(*mixture_prediction(self._weighting.weights, parts.swapaxes(0, 1)))
+                parts = np.array([member._prediction_of_one(own) for member, own in pairs]).swapaxes(0, 1)
+                moments = PredictedMoments(*mixture_prediction(self._weighting.weights, parts))
+                mixed = Mixed(self._weighting.weights, PredictedMoments(*parts), self._log_noise_vars)
+                return Prediction(self._family, moments, 0.0, density, mixed=mixed, interval_mixed=label_parts)
+        mixed = self._parts("_predict_component", X, rows_ahead, options)
+        moments = self._mixed_moments(mixed.weights, mixed.moments)
+        return Prediction(self._family, moments, 0.0, density, mixed=mixed, interval_mixed=label_parts)
 
-        def predict(later: Mixture, rows: Any, _: Any, **own: Any) -> Prediction:
-            return later._mixed(*later._of_components("_predict_component", rows, own))
+    def _parts(self, method: str, X: Any, rows_ahead: RowsAhead, options: dict[str, Any]) -> Mixed:
+        """What the components predict of rows, with the weights that they have when these rows come."""
 
-        return Prediction(*self._asked(predict, rows_ahead, X, **options))
+        def ask(later: Mixture, rows: Any, _: Any, **own: Any) -> Sequence[Any]:
+            weights, parts = later._of_components(method, rows, own)
+            shape = (len(weights), *np.shape(parts.mean)[1:2])
+            wide = np.broadcast_to(weights.reshape(-1, *[1] * (len(shape) - 1)), shape)
+            return [np.moveaxis(part, 0, -1) for part in (wide, *later._plausible(weights, parts))]
 
-    def member_predictions(self, X: Any, **options: Any) -> Prediction:
+        weights, *moments = (np.moveaxis(part, -1, 0) for part in self._asked(ask, rows_ahead, X, **options))
+        return Mixed(weights, PredictedMoments(*moments), self._log_noise_vars)
+
+    def _label_parts(self, X: Any, rows_ahead: RowsAhead, options: dict[str, Any]) -> Callable[[], Mixed]:
+        """What intervals of labels are taken from, when they are asked for."""
+        seen = self.n_seen
+
+        def parts() -> Mixed:
+            check_unchanged(self, seen)
+            return self._parts("_interval_prediction", X, rows_ahead, options)
+
+        return parts
+
+    @property
+    def _log_noise_vars(self) -> FloatArray:
+        """How uncertain the log of each component's noise is, ``(components,)``."""
+        return np.array([part.log_noise_var for _, part in self.components])
+
+    @property
+    def _family(self) -> Family:
+        family: Family = self.members[0]._family
+        return family
+
+    def _density(self, seen: int, X: Any, y: Any, **options: Any) -> Any:
+        check_unchanged(self, seen)
+        return self._scores(X, y, **options)[0]
+
+    def member_predictions(self, X: Any, **options: Any) -> PredictedMoments:
         """What each of the `components` contributes to the mixture, along a first axis: ``(components, ...)``."""
         return self._plausible(*self._of_components("_predict_component", X, options))
 
-    def interval_predictions(self, X: Any, **options: Any) -> Prediction:
-        """What each component takes the quantiles of its intervals from, ``(components, ...)``."""
-        return self._plausible(*self._of_components("_interval_prediction", X, options))
-
-    def _of_components(self, method: str, X: Any, options: dict[str, Any]) -> tuple[FloatArray, Prediction]:
+    def _of_components(self, method: str, X: Any, options: dict[str, Any]) -> tuple[FloatArray, PredictedMoments]:
         """Weights ``(components,)`` of the components, and what a method of each predicts, ``(components, ...)``."""
         pairs, own = self.components, self._in_mixture(options)
         parts = stacked([getattr(part, method)(X, **own) for _, part in pairs])
         return np.array([weight for weight, _ in pairs]), parts
-
-    def _interval(self, X: Any, level: float, *, rows_ahead: RowsAhead, **options: Any) -> tuple[Any, Any]:
-        def limits(later: Mixture, rows: Any, _: Any, **own: Any) -> tuple[Any, Any]:
-            return later.interval_of(later.interval_predictions(rows, **own), level)
-
-        low, high = self._asked(limits, rows_ahead, X, **options)
-        return low, high
-
-    @property
-    def takes_intervals_from_predictions(self) -> bool:
-        """Whether the `interval_predictions` are what `predict` returns: of one component, and not for labels."""
-        return len(self.components) == 1 and not self._likelihood.is_label
-
-    def interval_of(self, parts: Prediction, level: float) -> tuple[Any, Any]:
-        """Limits of the interval from the `interval_predictions`."""
-        weights, models = self.component_weights, [part for _, part in self.components]
-        log_noise_vars = np.array([model.log_noise_var for model in models])
-        found: tuple[Any, Any] = models[0]._mixture_interval(weights, parts, log_noise_vars, level)
-        return found
 
     def _scores(self, X: Any, y: ArrayLike, *, rows_ahead: RowsAhead = 1, **options: Any) -> tuple[Any, Any]:
         """Log density of each target, and the probability that it can't be trusted."""
@@ -474,14 +501,17 @@ class Mixture(OnlineModel):
 
         return each_ahead_unchecked(rows_ahead, X, y, options.get("X_var"), asked)
 
-    def _mixed(self, weights: FloatArray, parts: Prediction) -> Prediction:
+    def _mixed(self, weights: FloatArray, parts: PredictedMoments) -> PredictedMoments:
         """Moments of the mixture of predictions ``(h, ...)``, with weights ``(h,)`` or ``(h, n)``."""
-        found = mixed_prediction(weights, self._plausible(weights, parts))
+        return self._mixed_moments(weights, self._plausible(weights, parts))
+
+    def _mixed_moments(self, weights: FloatArray, parts: PredictedMoments) -> PredictedMoments:
+        found = mixed_prediction(weights, parts)
         if not self._likelihood.is_label:
             return found
         return found._replace(noise_var=self._weighting.label_noise(found.mean, found.var, found.noise_var))
 
-    def _plausible(self, weights: FloatArray, parts: Prediction) -> Prediction:
+    def _plausible(self, weights: FloatArray, parts: PredictedMoments) -> PredictedMoments:
         """In rows in which a component can't be right, put the mixture of the others in its place, and warn once.
 
         So moments and intervals are those of the others. (The log density keeps the component, which counts there by
@@ -500,14 +530,14 @@ class Mixture(OnlineModel):
             rest = np.arange(len(means)) != k
             total = wide[rest].sum(axis=0)
             own_weights = wide[rest] / np.maximum(total, 0.5)
-            others = mixed_prediction(own_weights, Prediction(*(part[rest] for part in parts)))
+            others = mixed_prediction(own_weights, PredictedMoments(*(part[rest] for part in parts)))
             near = np.abs(means[k] - others.mean) <= _FARTHEST * np.sqrt(1.0 + others.var + others.noise_var)
             far = ~near & (total > 0.5)
             if far.any():
                 self._warn_of(k)
                 place = np.arange(len(means)).reshape(-1, *[1] * far.ndim) == k
                 pairs = zip(others, found, strict=True)
-                found = Prediction(*(np.where(place & far, other, own) for other, own in pairs))
+                found = PredictedMoments(*(np.where(place & far, other, own) for other, own in pairs))
         return found
 
     def _warn_of(self, number: int) -> None:
@@ -602,7 +632,7 @@ class _LearnedRows:
         weights = np.concatenate([one * own.weights for one, own in zip(before, parts, strict=True)])
         return Parts(weights, [self._with_noise(one) for own in parts for one in own.predictions])
 
-    def _with_noise(self, prediction: Prediction) -> Prediction:
+    def _with_noise(self, prediction: PredictedMoments) -> PredictedMoments:
         scale, noise = self.weights.noise_scale, np.asarray(prediction.noise_var)
         if scale is None:
             return prediction
@@ -633,19 +663,19 @@ def _n_outputs(member: Any) -> int:
     return int(getattr(member, "n_outputs", 1))
 
 
-def stacked(predictions: Sequence[Prediction]) -> Prediction:
+def stacked(predictions: Sequence[PredictedMoments]) -> PredictedMoments:
     """Put what several models predict along a first axis."""
-    return Prediction(*(np.array(parts) for parts in zip(*predictions, strict=True)))
+    return PredictedMoments(*(np.array(parts) for parts in zip(*predictions, strict=True)))
 
 
-def joined(chunks: Iterable[Prediction]) -> Prediction:
+def joined(chunks: Iterable[PredictedMoments]) -> PredictedMoments:
     """Put what several models predict for chunks of rows, ``(h, n, ...)``, together."""
-    return Prediction(*(np.concatenate(parts, axis=1) for parts in zip(*chunks, strict=True)))
+    return PredictedMoments(*(np.concatenate(parts, axis=1) for parts in zip(*chunks, strict=True)))
 
 
-def mixed_prediction(weights: FloatArray, parts: Prediction) -> Prediction:
+def mixed_prediction(weights: FloatArray, parts: PredictedMoments) -> PredictedMoments:
     """Moments of the mixture of predictions ``(h, ...)``, with weights ``(h,)``, or ``(h, n)`` of each row."""
-    return Prediction(*mixture_prediction(weights, np.array(parts)))
+    return PredictedMoments(*mixture_prediction(weights, np.array(parts)))
 
 
 # For callers that take ``drift="auto"`` as an argument.

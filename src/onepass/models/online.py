@@ -13,14 +13,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_fraction, as_share, one_of
+from onepass._validation import as_count, as_fraction, one_of
 from onepass.activations import Activation
 from onepass.engine.outliers import Trust
 from onepass.likelihoods import Likelihood
 from onepass.models.ahead import RowsAhead
-from onepass.models.prediction import Prediction, RowScores
+from onepass.models.distribution import Family, Prediction
+from onepass.models.prediction import PredictedMoments, RowScores
 
-__all__ = ["AUTO", "REFINEMENTS", "Component", "OnlineModel", "as_rate", "set_aside_once", "with_shared_arguments"]
+__all__ = [
+    "AUTO",
+    "REFINEMENTS",
+    "Component",
+    "OnlineModel",
+    "as_rate",
+    "check_unchanged",
+    "set_aside_once",
+    "with_shared_arguments",
+]
 
 AUTO = "auto"
 """The ``drift`` for which several rates compete."""
@@ -70,6 +80,7 @@ class OnlineModel(ABC):
     """A model that learns rows as they come and predicts the rows to come."""
 
     outliers: Any
+    _likelihood: Any
     n_seen: Any
     """Number of rows learned."""
 
@@ -136,12 +147,7 @@ class OnlineModel(ABC):
         `predict` says: it includes the variance that hidden units add by not being linear, which a new label, learned
         or scored, can't distinguish from chance. The other arguments are those of `predict`.
         """
-        as_share(level, "level", open_above=True)
-        return self._interval(X, level, rows_ahead=rows_ahead, **options)
-
-    @abstractmethod
-    def _interval(self, X: Any, level: float, *, rows_ahead: RowsAhead) -> tuple[Any, Any]:
-        """`interval` of a valid level."""
+        return self.predict(X, rows_ahead=rows_ahead, **options).interval(level)
 
     def log_predictive(self, X: Any, y: ArrayLike, *, rows_ahead: RowsAhead = 1, **options: Any) -> Any:
         """Log density of each target, or log probability of labels and counts, before it is learned.
@@ -212,6 +218,8 @@ class Component(OnlineModel):
         return self._state.belief
 
     _likelihood: Likelihood
+    _family: Family
+    _curves_labels: bool = False  # whether intervals of labels need more than the moments of predictions
     _one_row: Any = None  # the compiled path for one row, where there is one
 
     @property
@@ -303,7 +311,7 @@ class Component(OnlineModel):
         """By which the outputs become what is predicted of a target."""
         raise NotImplementedError
 
-    def _prediction_of_one(self, seen: Any) -> Prediction:
+    def _prediction_of_one(self, seen: Any) -> PredictedMoments:
         """What the model alone predicts for one row, from what `_one_row` has seen of it."""
         raise NotImplementedError
 
@@ -311,14 +319,19 @@ class Component(OnlineModel):
         """What `sample_output` of a mixture draws from this model, with the noise that it has there."""
         return self.sample_output(X, n, rng, rows_ahead=rows_ahead)
 
-    def _mixture_interval(
-        self, weights: FloatArray, parts: Any, log_noise_vars: FloatArray, level: float
-    ) -> tuple[Any, Any]:
-        """Interval of a mixture of such models, which predict ``parts``, ``(k, ...)``."""
-        flat = type(parts)(*(part.reshape(len(weights), -1) for part in parts))
-        sides = self._likelihood.mixture_interval(self._output_activation, weights, flat, log_noise_vars, level)
-        low, high = (side.reshape(parts.mean.shape[1:])[()] for side in sides)
-        return low, high
+    def _density(self, seen: float, X: Any, y: Any, **options: Any) -> Any:
+        """Log density of targets under a prediction that was made when ``seen`` rows had been learned."""
+        check_unchanged(self, seen)
+        return self._scores(X, y, **options)[0]
 
     def close_block(self) -> None:
         """Do nothing; only networks collect rows into blocks: see `BayesianNetwork.close_block`."""
+
+
+def check_unchanged(model: Any, seen: float) -> None:
+    """Raise a RuntimeError where a model has learned since it predicted."""
+    if model.n_seen != seen:
+        raise RuntimeError(
+            f"the model has learned {model.n_seen - seen:g} rows since this prediction, so it no longer knows its "
+            "densities; ask for logpdf before learning, or predict again"
+        )

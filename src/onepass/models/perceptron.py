@@ -60,10 +60,11 @@ from onepass.files.state import (
 from onepass.likelihoods import Likelihood, as_likelihood, encode_likelihood
 from onepass.likelihoods.mixtures import mixture_mean
 from onepass.models.ahead import RowsAhead, each_ahead
+from onepass.models.distribution import Family, Prediction, before_each_row
 from onepass.models.inputs import Inputs, as_inputs
 from onepass.models.online import Component, as_rate, set_aside_once, with_shared_arguments
 from onepass.models.perceptron_state import PerceptronState, expected_square, start_learning
-from onepass.models.prediction import Parts, Posterior, Prediction, RowScores, one_or_many
+from onepass.models.prediction import Parts, Posterior, PredictedMoments, RowScores, one_or_many
 
 __all__ = ["BayesianPerceptron"]
 
@@ -158,7 +159,7 @@ class BayesianPerceptron(Component):
     >>> bp = BayesianPerceptron(n_features=1, activation="relu", noise=0.01)
     >>> bp = bp.learn([[1.0], [2.0], [3.0]], [2.1, 3.9, 6.0])
     >>> prediction = bp.predict([2.5])
-    >>> print(f"{prediction.mean:.2f} +- {prediction.var ** 0.5:.2f}")
+    >>> print(f"{prediction.mean:.2f} +- {prediction.epistemic ** 0.5:.2f}")
     4.97 +- 0.07
     """
 
@@ -193,6 +194,7 @@ class BayesianPerceptron(Component):
         likelihood.check_activation(self.activation)
         progress = start_learning(likelihood, noise, noise_window)
         self._likelihood = likelihood.with_noise(progress.noise)
+        self._family = Family(self._likelihood, self.activation)
         self.update: str = self._likelihood.choose_update(update, self.activation)
         self.outliers: float = as_outliers(outliers)
         self.forgetting: float = as_share(forgetting, "forgetting")
@@ -234,18 +236,31 @@ class BayesianPerceptron(Component):
         X_var : number, (d,) or array of the same shape, optional
             Variances of the inputs, if these are themselves uncertain, such as readings of a noisy sensor.
         """
+        n_seen, X = self._state.progress.n_seen, X.copy() if type(X) is np.ndarray else X
+
+        def density(y: Any) -> Any:
+            return self._density(n_seen, X, y, rows_ahead=rows_ahead, X_var=X_var)
+
         if X_var is None and type(X) is np.ndarray and X.ndim == 1 and type(rows_ahead) is int and rows_ahead == 1:
             one_row = self._one_row
             seen = None if one_row is None else one_row.predict(X)
             if seen is not None:
-                return self._prediction_of_one(seen)
+                weight = self._state.progress.noise_weight
+                log_noise_var = 2.0 / weight if weight > 0.0 else 0.0
+                return Prediction(self._family, self._prediction_of_one(seen), log_noise_var, density)
+        return Prediction(self._family, *self._predicted(X, rows_ahead, X_var), density)
+
+    def _predicted(self, X: Inputs, rows_ahead: RowsAhead, X_var: ArrayLike | None) -> tuple[PredictedMoments, Any]:
+        """Moments of rows, and how uncertain the log of their noise is."""
         rows, row_vars, single = as_inputs(X, X_var, self.n_features, self._state.belief)
 
-        def predict(ahead: int, *own: Any) -> Prediction:
+        def predict(ahead: int, *own: Any) -> tuple[FloatArray, ...]:
             state = self._outlook(ahead)
-            return self._prediction(*self._pre_activation(state.belief, *own), self._observation_of(state))
+            moments = self._prediction(*self._pre_activation(state.belief, *own), self._observation_of(state))
+            return *moments, np.full(len(moments.mean), state.log_noise_var)
 
-        return Prediction.of(each_ahead(rows_ahead, (rows, row_vars), predict), single)
+        *columns, log_noise_var = each_ahead(rows_ahead, (rows, row_vars), predict)
+        return PredictedMoments.of(columns, single), one_or_many(log_noise_var, single)
 
     def _pre_activation(
         self, belief: PerceptronBelief | MovedGaussian, rows: Any, row_vars: FloatArray | None
@@ -268,10 +283,10 @@ class BayesianPerceptron(Component):
             return np.zeros(n_rows)
         return _input_variance(belief, np.hstack([np.zeros((n_rows, self.bias)), row_vars]))
 
-    def _prediction(self, pre_mean: FloatArray, pre_var: FloatArray, likelihood: Likelihood) -> Prediction:
+    def _prediction(self, pre_mean: FloatArray, pre_var: FloatArray, likelihood: Likelihood) -> PredictedMoments:
         """Add mean, (4), and variance, (5), of the output, in the activation's closed form, such as (12) and (13)."""
         output = likelihood.output_moments(self.activation, pre_mean, pre_var)
-        return Prediction(output.mean, output.var, pre_mean, pre_var, likelihood.noise_var(output))
+        return PredictedMoments(output.mean, output.var, pre_mean, pre_var, likelihood.noise_var(output))
 
     # The backward pass: Algorithm 2, for one row and for many.
 
@@ -358,20 +373,6 @@ class BayesianPerceptron(Component):
         return self
 
     # What else is asked of the predictive distribution.
-
-    def _interval(
-        self, X: Inputs, level: float, *, rows_ahead: RowsAhead, X_var: ArrayLike | None = None
-    ) -> tuple[Any, Any]:
-        rows, row_vars, single = as_inputs(X, X_var, self.n_features, self._state.belief)
-
-        def limits(ahead: int, *own: Any) -> list[FloatArray]:
-            state = self._outlook(ahead)
-            likelihood, pre_activation = self._observation_of(state), self._pre_activation(state.belief, *own)
-            sides = (0.5 - level / 2, 0.5 + level / 2)
-            return [likelihood.quantile(self.activation, *pre_activation, side) for side in sides]
-
-        low, high = each_ahead(rows_ahead, (rows, row_vars), limits)
-        return one_or_many(low, single), one_or_many(high, single)
 
     def _scores(
         self, X: Inputs, y: ArrayLike, *, rows_ahead: RowsAhead = 1, X_var: ArrayLike | None = None
@@ -480,11 +481,11 @@ class BayesianPerceptron(Component):
     @property
     def observation(self) -> Likelihood:
         """The likelihood, with the current noise."""
-        return self._likelihood.with_noise(self.noise, self.log_noise_var)
+        return self._likelihood.with_noise(self.noise)
 
     def _observation_of(self, state: PerceptronState) -> Likelihood:
         """The likelihood with the noise of a state."""
-        return self._likelihood.with_noise(state.progress.noise, state.log_noise_var)
+        return self._likelihood.with_noise(state.progress.noise)
 
     @property
     def log_noise_var(self) -> float:
@@ -643,12 +644,17 @@ class BayesianPerceptron(Component):
 
     def predict_score_learn(self, X: Inputs, y: ArrayLike, **options: Any) -> tuple[Prediction, RowScores]:
         """Predict every row just before learning it, and say how well."""
+        before = self.log_noise_var
         (rows,) = self.learning(X, y, records=True, **options)
-        return rows.prediction, rows.scores(alone=True)
+        log_noise_vars = before_each_row(before, self.log_noise_var, len(rows.record))
+        found = Prediction(self._family, rows.prediction, one_or_many(log_noise_vars, rows.single))
+        return found, rows.scores(alone=True)
 
-    def _predict_component(self, X: Inputs, **options: Any) -> Prediction:
+    def _predict_component(
+        self, X: Inputs, rows_ahead: RowsAhead = 1, X_var: ArrayLike | None = None
+    ) -> PredictedMoments:
         """Predict as a component of a mixture."""
-        return self.predict(X, **options)
+        return self._predicted(X, rows_ahead, X_var)[0]
 
     _interval_prediction = _predict_component  # from which intervals of mixtures take their quantiles
 
@@ -718,19 +724,19 @@ class BayesianPerceptron(Component):
         for name in ("_one_row", "_plan"):
             self.__dict__.pop(name, None)
 
-    def _prediction_of_one(self, seen: tuple[Any, Any, Any, float, float]) -> Prediction:
+    def _prediction_of_one(self, seen: tuple[Any, Any, Any, float, float]) -> PredictedMoments:
         """What is predicted for one row from its compiled moments, with as little around it as there can be."""
         mean, var, slope, pre_mean, pre_var = seen
         noise, likelihood = self._state.progress.noise, self._likelihood
         if likelihood.is_gaussian:
-            return Prediction(mean, var, pre_mean, pre_var, noise)
+            return PredictedMoments(mean, var, pre_mean, pre_var, noise)
         moments = Moments(mean, var, slope)
         if likelihood.is_count:
             moments = likelihood.output_moments(self.activation, np.asarray(pre_mean), np.asarray(pre_var))
         if likelihood.takes_noise:
             likelihood = likelihood.with_noise(noise)
         noise_var = float(likelihood.noise_var(moments))
-        return Prediction(moments.mean, moments.var, pre_mean, pre_var, noise_var)
+        return PredictedMoments(moments.mean, moments.var, pre_mean, pre_var, noise_var)
 
     # Files and copies.
 
@@ -784,11 +790,11 @@ class _LearnedRows:
     single: bool
 
     @property
-    def prediction(self) -> Prediction:
+    def prediction(self) -> PredictedMoments:
         """What they were predicted to be."""
         seen = RowRecord.of(self.record)
         likelihood = self.perceptron._likelihood.with_noise(seen.noise)
-        return Prediction.of(self.perceptron._prediction(seen.mean, seen.var, likelihood), self.single)
+        return PredictedMoments.of(self.perceptron._prediction(seen.mean, seen.var, likelihood), self.single)
 
     def parts(self, alone: bool) -> Parts:
         """The same, as the only part of a mixture."""

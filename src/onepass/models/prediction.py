@@ -1,4 +1,4 @@
-"""What models predict and know: predictive distributions, scores of rows, and the posterior of the weights."""
+"""What models predict and know of rows: moments, scores, and the posterior of the weights."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol, Self
@@ -9,20 +9,11 @@ from onepass._typing import FloatArray
 from onepass.engine.outliers import jump_probability
 from onepass.engine.step import RowRecord
 
-__all__ = ["LearnedRows", "Parts", "Posterior", "Prediction", "RowScores", "one_or_many"]
+__all__ = ["LearnedRows", "Parts", "Posterior", "PredictedMoments", "RowScores", "one_or_many"]
 
 
-class Prediction(NamedTuple):
-    """The predictive distribution: numbers for one row, arrays ``(n,)`` for many.
-
-    Examples
-    --------
-    >>> from onepass import BayesianPerceptron
-    >>> model = BayesianPerceptron(1, "linear", noise=0.25).learn([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0])
-    >>> found = model.predict([3.0])
-    >>> print(f"{found.mean:.2f}; the weights leave {found.var:.2f}, the noise {found.noise_var:.2f}")
-    6.70; the weights leave 0.51, the noise 0.25
-    """
+class PredictedMoments(NamedTuple):
+    """What models predict of outputs and targets: numbers for one row, arrays ``(n,)`` or ``(n, K)`` for many."""
 
     mean: Any
     """``mu_y``, the expected output; for labels the probability of a 1."""
@@ -39,16 +30,6 @@ class Prediction(NamedTuple):
     def of(cls, columns: Iterable[FloatArray], single: bool) -> Self:
         """Put columns ``(n,)`` together, or the numbers of a ``single`` row."""
         return cls(*(one_or_many(column, single) for column in columns))
-
-    @property
-    def epistemic(self) -> Any:
-        """The part of the variance of ``y`` that more data would reduce."""
-        return self.var
-
-    @property
-    def aleatoric(self) -> Any:
-        """The part of the variance of ``y`` that no data can reduce: the noise."""
-        return self.noise_var
 
 
 class Posterior(NamedTuple):
@@ -102,11 +83,11 @@ class Parts(NamedTuple):
 
     weights: FloatArray
     """Their weights before each row, ``(h, n)``."""
-    predictions: list[Prediction]
+    predictions: list[PredictedMoments]
     """One of each component."""
 
     @classmethod
-    def alone(cls, prediction: Prediction, n_rows: int) -> Self:
+    def alone(cls, prediction: PredictedMoments, n_rows: int) -> Self:
         """Those of a model that is its only component."""
         return cls(np.ones((1, n_rows)), [prediction])
 

@@ -171,7 +171,7 @@ def _curve(update: str, data: Trials, tick: Tick) -> Curve:
         for n in range(N_POINTS):
             seen = perceptron.learn(x[n : n + 1], y[n]).predict(rows)
             curve.rmse[trial, n] = np.sqrt(np.mean((seen.mean - targets) ** 2))
-            curve.coverage[trial, n] = np.mean((seen.mean - targets) ** 2 <= 9.0 * (seen.var + seen.noise_var))
+            curve.coverage[trial, n] = np.mean((seen.mean - targets) ** 2 <= 9.0 * seen.var)
         tick()
     return curve
 
@@ -229,7 +229,7 @@ def _example(recipe: Recipe, data: Trials) -> Example:
 
 def _band(update: str, x: FloatArray, y: FloatArray) -> Band:
     seen = _perceptron(update).learn(x[:, None], y).predict(AXIS[:, None])
-    return Band(seen.mean, np.sqrt(seen.var))
+    return Band(seen.mean, np.sqrt(seen.epistemic))
 
 
 def _averages(name: str, values: FloatArray) -> dict[str, list[float]]:

@@ -145,7 +145,10 @@ class Writer(threading.Thread):
         try:
             while (group := self._take()) is not None:
                 while self._looks:
-                    self._looks.popleft()()
+                    try:
+                        self._looks.popleft()()
+                    except Exception:
+                        _log.exception("a look at the model %s failed", self.journal.name)
                 if group:
                     self._serve(group)
                 elif self._copying.allows():

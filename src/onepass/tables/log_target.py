@@ -143,7 +143,7 @@ def _scores(model: TabularModel, rows: Rows) -> tuple[float, float]:
     assert isinstance(target, NumberTarget)
     predicted = model.predict_then_learn(rows)
     later = slice(len(rows.y) // 4, None)
-    mean, _ = target.moments(predicted.mean, np.sqrt(predicted.var + predicted.noise_var), predicted.noise_var)
+    mean, _ = target.moments(predicted.mean, predicted.std, predicted.aleatoric)
     density = target.log_density(rows.y, predicted.log_density)
     with np.errstate(over="ignore"):
         error = np.sqrt(np.mean((target.decode(rows.y) - mean)[later] ** 2))

@@ -15,13 +15,13 @@ def test_predictions_are_lazy_and_like_the_models_own() -> None:
     wanted = model.predict(X)
     lazy = distributed.predict(model, da.from_array(X, chunks=(1500, 2)))
     assert isinstance(lazy.mean, da.Array)
-    for part, other in zip(lazy, wanted, strict=True):
+    for part, other in zip(lazy, wanted.moments, strict=True):
         np.testing.assert_allclose(part.compute(scheduler="sync"), other, rtol=1e-12)
     table = distributed.predict(model, dd.from_pandas(frame(), npartitions=3), "y")
     assert isinstance(table, dd.DataFrame)
     computed = table.compute(scheduler="sync")
-    assert list(computed.columns) == list(wanted._fields)
-    np.testing.assert_allclose(computed["var"], wanted.var, rtol=1e-12)
+    assert list(computed.columns) == list(wanted.moments._fields)
+    np.testing.assert_allclose(computed["var"], wanted.epistemic, rtol=1e-12)
     assert computed.index.equals(frame().index)
     classes = BayesianNetwork(D, hidden=(), n_outputs=3, observation="categorical")
     means = distributed.predict(classes, da.from_array(X, chunks=(1500, 3)))

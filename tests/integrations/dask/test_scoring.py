@@ -25,7 +25,7 @@ def test_every_observed_number_of_several_outputs_is_scored(observation: str) ->
     assert tally.rows == 60
     assert values["rmse"] == pytest.approx(np.sqrt(np.mean(error**2)))
     if observation == "gaussian":
-        inside = np.abs(error) < 1.959964 * np.sqrt(predicted.var + predicted.noise_var)[seen]
+        inside = np.abs(error) < 1.959964 * np.sqrt(predicted.epistemic + predicted.aleatoric)[seen]
         assert values["coverage"] == pytest.approx(inside.mean())
     else:
         assert values["accuracy"] == pytest.approx((np.abs(error) < 0.5).mean())

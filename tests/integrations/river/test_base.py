@@ -210,7 +210,7 @@ def test_members_are_those_of_a_committee() -> None:
         model.learn_one(x, y)
         committee.learn(row, y)
     seen = committee.predict(X[0])
-    expected = {"mu": seen.mean, "sigma": math.sqrt(seen.var + seen.noise_var)}
+    expected = {"mu": seen.mean, "sigma": math.sqrt(seen.epistemic + seen.aleatoric)}
     assert predicted(model, ROWS[0]) == pytest.approx(expected, rel=1e-9)
     assert model.log_evidence == pytest.approx(committee.log_evidence, rel=1e-12)
     with pytest.raises(ValueError, match="members must be a whole number of at least 1, got 0"):

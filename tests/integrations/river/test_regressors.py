@@ -167,7 +167,7 @@ def test_counts_are_learned_as_by_a_perceptron_that_knew_all_features(observatio
     assert model.log_evidence == pytest.approx(whole.log_evidence, rel=1e-9)
     seen, given = whole.predict(X[0, :3]), dict(list(rows()[0].items())[:3])
     predicted = model.predict_one(given, with_dist=True)
-    assert (predicted.mu, predicted.sigma**2) == pytest.approx((seen.mean, seen.var + seen.noise_var))
+    assert (predicted.mu, predicted.sigma**2) == pytest.approx((seen.mean, seen.epistemic + seen.aleatoric))
     wider = model.predict_one({**given, "new": 1e6}, with_dist=True)
     assert predicted.mu < wider.mu < 100.0 * predicted.mu  # and not that of its tail
     with pytest.raises(ValueError, match="y must hold counts"):

@@ -25,7 +25,7 @@ def test_a_covariance_moves_towards_the_priors_and_a_mean_stays() -> None:
 def test_covariances_that_are_all_but_singular_can_drift() -> None:
     fleet = PerceptronFleet(3, "linear", noise=1e-12, cov=np.array([1.0, 1e-30, 1e-30, 1e-30]))
     fleet.learn(np.ones((20, 3)), np.ones(20), keys=[0] * 20).drift([0], 1e-9)
-    assert np.isfinite(fleet.predict([[1.0, 1.0, 1.0]], keys=[0]).var).all()
+    assert np.isfinite(fleet.predict([[1.0, 1.0, 1.0]], keys=[0]).epistemic).all()
 
 
 def test_shares_beyond_the_prior_are_refused() -> None:

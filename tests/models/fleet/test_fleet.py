@@ -40,13 +40,13 @@ def test_a_fleet_is_so_many_perceptrons_row_by_row(options: dict[str, Any], text
     found = fleet.predict_then_learn(X, y, keys=named)
     # Re-weighing makes rounding errors grow: a last bit of the inputs moves predictions of few rows by 1e-12.
     reweighs = options == {"activation": "linear", "noise": "learn"}
-    for part, rows in zip(found, zip(*seen, strict=True), strict=True):
+    for part, rows in zip(found.moments, zip(*(one.moments for one in seen), strict=True), strict=True):
         np.testing.assert_allclose(part, rows, rtol=1e-10 if reweighs else 1e-12, atol=1e-14)
     for key, model in apart.items():
         alike(fleet.perceptron(key), model)
     after = fleet.predict(X, keys=named)
     for i, key in enumerate(named):
-        for part, other in zip(after, apart[key].predict(X[i]), strict=True):
+        for part, other in zip(after.moments, apart[key].predict(X[i]).moments, strict=True):
             assert part[i] == pytest.approx(other, rel=1e-10 if reweighs else 1e-12, abs=1e-12)
     assert len(fleet) == len(apart)
     assert sorted(fleet.keys()) == sorted(apart)

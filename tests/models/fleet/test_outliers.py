@@ -63,7 +63,7 @@ def test_a_key_is_a_perceptron_that_learned_its_rows(options: dict[str, Any]) ->
         model = BayesianPerceptron(D, **options, outliers=0.05)
         seen, scores = model.predict_score_learn(X[own], y[own])
         np.testing.assert_allclose(prediction.mean[own], seen.mean, rtol=1e-9, atol=1e-11)
-        np.testing.assert_allclose(prediction.var[own], seen.var, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(prediction.epistemic[own], seen.epistemic, rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(found[own], scores.outliers, rtol=1e-9, atol=1e-11)
         alike(fleet.perceptron(key), model)
         alarms += int((scores.changes > 0.5).sum())

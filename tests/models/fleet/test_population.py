@@ -97,7 +97,7 @@ def test_pooled_keys_are_what_they_would_be_had_they_started_from_the_population
     for key in [*range(30), 99]:
         seen, expected = (one.predict(X[:3], keys=[key] * 3) for one in (pooled, fresh))
         np.testing.assert_allclose(seen.mean, expected.mean, rtol=1e-8, atol=1e-10)
-        np.testing.assert_allclose(seen.var, expected.var, rtol=1e-8)
+        np.testing.assert_allclose(seen.epistemic, expected.epistemic, rtol=1e-8)
     assert pooled.log_evidence == evidence  # what was predicted before stays predicted
     again = PerceptronFleet.from_state(*pooled.export_state())
     np.testing.assert_array_equal(again.predict(X, keys=keys).mean, pooled.predict(X, keys=keys).mean)
@@ -113,8 +113,8 @@ def test_pooling_with_another_noise_is_as_if_all_rows_had_come_with_it() -> None
     fresh.learn(X, y, keys=keys)
     seen, expected = (one.predict(X, keys=keys) for one in (fleet, fresh))
     np.testing.assert_allclose(seen.mean, expected.mean, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(seen.var, expected.var, rtol=1e-8)
-    np.testing.assert_array_equal(seen.noise_var, 0.1)
+    np.testing.assert_allclose(seen.epistemic, expected.epistemic, rtol=1e-8)
+    np.testing.assert_array_equal(seen.aleatoric, 0.1)
     with pytest.raises(ValueError, match="noise can't be set in a fleet with noise='learn'"):
         PerceptronFleet(1, "linear", noise="learn").learn(X, y, keys=keys).pool(noise=0.1)
 

@@ -34,7 +34,7 @@ def test_a_fixed_scale_is_not_widened() -> None:
     network = BayesianNetwork(1, (10,), calibrate=False)
     X, y = sine(5)
     network.learn(X, y)
-    assert network.predict(X).noise_var == pytest.approx(network.noise_var[0])
+    assert network.predict(X).aleatoric == pytest.approx(network.noise_var[0])
 
 
 def test_predictions_widen_while_few_rows_are_known() -> None:
@@ -43,7 +43,7 @@ def test_predictions_widen_while_few_rows_are_known() -> None:
     for n, most in ((5, 1.7), (300, 1.03)):
         network.learn(X[network.n_seen : n], y[network.n_seen : n])
         raw = network._state.noise.scale[0] * network.noise_var[0]
-        ratio = network.predict(X[0]).noise_var / raw
+        ratio = network.predict(X[0]).aleatoric / raw
         assert most - 0.05 < ratio < most
     before = BayesianNetwork(1, (10,), seed=1)
     one_by_one = []
@@ -51,14 +51,14 @@ def test_predictions_widen_while_few_rows_are_known() -> None:
         one_by_one.append(before.predict(x))
         before.learn(x, target)
     together = BayesianNetwork(1, (10,), seed=1).predict_then_learn(X[:20], y[:20])
-    np.testing.assert_allclose(np.array(one_by_one).T, np.array(together))
+    np.testing.assert_allclose(np.array([one.moments for one in one_by_one]).T, np.array(together.moments))
 
 
 def test_samples_have_the_widened_variance() -> None:
     X, y = sine(6)
     network = BayesianNetwork(1, (10,)).learn(X, y)
     draws = network.sample_output(X, 20_000, 0)
-    np.testing.assert_allclose(draws.var(axis=0), network.predict(X).var, rtol=0.05)
+    np.testing.assert_allclose(draws.var(axis=0), network.predict(X).epistemic, rtol=0.05)
 
 
 def far_rows(network: BayesianNetwork) -> np.ndarray:
@@ -84,9 +84,9 @@ def test_calibration_does_not_shrink_what_varies_more_than_the_rows_learned(obse
     np.testing.assert_allclose(moments.cov[:, 0, 0], expected)
     np.testing.assert_allclose(network.sample_output(rows, 20_000, 0).var(axis=0), expected, rtol=0.05)
     if observation == "gaussian":
-        np.testing.assert_allclose(seen.var, expected)
-        np.testing.assert_allclose(seen.noise_var, scale * network.noise_var[0])
-        densities = norm(seen.mean, np.sqrt(seen.var + seen.noise_var)).logpdf(0.3)
+        np.testing.assert_allclose(seen.epistemic, expected)
+        np.testing.assert_allclose(seen.aleatoric, scale * network.noise_var[0])
+        densities = norm(seen.mean, seen.std).logpdf(0.3)
         np.testing.assert_allclose(network.log_predictive(rows, np.full(4, 0.3)), densities)
 
 
@@ -99,8 +99,8 @@ def test_rows_far_from_those_learned_are_predicted_alike_before_they_are_learned
         one_by_one.append(networks[0].predict(row))
         networks[0].learn(row, 0.1)
     together, scores = networks[1].predict_score_learn(rows, np.full(4, 0.1))
-    np.testing.assert_allclose(np.array(one_by_one).T, np.array(together))
-    densities = norm(together.mean, np.sqrt(together.var + together.noise_var)).logpdf(0.1)
+    np.testing.assert_allclose(np.array([one.moments for one in one_by_one]).T, np.array(together.moments))
+    densities = norm(together.mean, np.sqrt(together.epistemic + together.aleatoric)).logpdf(0.1)
     np.testing.assert_allclose(scores.log_densities, densities)
 
 
@@ -125,10 +125,10 @@ def test_variances_without_calibration_or_before_the_first_row_are_as_they_are()
     fixed = BayesianNetwork(1, (20,), calibrate=False).learn(X, y)
     for network in (fixed, BayesianNetwork(1, (20,), noise=0.01).learn(X, y)):
         seen = network.predict([[1.0], [4.0]])
-        np.testing.assert_allclose(seen.var, seen.pre_var)
+        np.testing.assert_allclose(seen.epistemic, seen.pre_var)
     new = BayesianNetwork(1, (20,))
     seen = new.predict([[1.0], [4.0]])
-    np.testing.assert_allclose(seen.var, seen.pre_var * widening(new._state.noise.scale_weight))
+    np.testing.assert_allclose(seen.epistemic, seen.pre_var * widening(new._state.noise.scale_weight))
 
 
 def test_networks_of_few_inputs_start_steeper() -> None:
@@ -147,7 +147,7 @@ def test_errors_beyond_the_data_are_a_few_predicted_deviations(passes: int, most
     for seed in range(6):
         network = BayesianNetwork(1, (50,), seed=seed).learn(*sine(200, seed), passes=passes, refine="ep")
         predicted = network.predict(far[:, None])
-        errors = (np.sin(3 * far) - predicted.mean) ** 2 / (predicted.var + predicted.noise_var)
+        errors = (np.sin(3 * far) - predicted.mean) ** 2 / (predicted.epistemic + predicted.aleatoric)
         scores.append(np.sqrt(errors.mean()))
     assert np.median(scores) < most  # 9.7 and 6.6 without a prior for few inputs
 
@@ -156,7 +156,7 @@ def test_the_noise_of_a_mixture_is_less_than_that_of_its_members() -> None:
     X, y = sine(200)
     committee = BayesianCommittee(1, (20,), members=5).learn(X, y, passes=3, refine="ep")
     parts, test = committee.member_predictions(X), sine(2000, 1)
-    assert (parts.noise_var[:, 0] < [member.predict(X[0]).noise_var for member in committee.members]).all()
+    assert (parts.noise_var[:, 0] < [member.predict(X[0]).aleatoric for member in committee.members]).all()
     low, high = committee.interval(test[0])
     assert 0.9 < np.mean((low < test[1]) & (test[1] < high)) < 0.99
 
@@ -167,7 +167,7 @@ def test_a_committee_with_its_noise_is_saved_and_restored() -> None:
     parameters, arrays = committee.export_state()
     assert arrays["noise"][0, 0] != 1.0
     restored = Mixture.from_state(json.loads(json.dumps(parameters)), arrays)
-    np.testing.assert_array_equal(restored.predict(X), committee.predict(X))
+    np.testing.assert_array_equal(restored.predict(X).moments, committee.predict(X).moments)
     np.testing.assert_array_equal(restored.learn(X, y).weights, committee.learn(X, y).weights)
     with pytest.raises(ValueError, match=r"noise of a mixture.* must be above 0"):
         Mixture.from_state(parameters, arrays | {"noise": -arrays["noise"]})

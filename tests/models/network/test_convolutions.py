@@ -119,7 +119,7 @@ def test_a_convolution_of_one_position_is_a_dense_layer() -> None:
     wide = BayesianNetwork((4, 4), (Conv2D(3, 4),), covariance=("full", "kronecker"), noise=0.2).learn(images, y)
     dense = BayesianNetwork((4, 4), (3,), covariance=("full", "kronecker"), noise=0.2).learn(images, y)
     np.testing.assert_allclose(wide.mean, dense.mean, rtol=1e-9, atol=1e-10)
-    np.testing.assert_allclose(wide.predict(images).var, dense.predict(images).var, rtol=1e-8)
+    np.testing.assert_allclose(wide.predict(images).epistemic, dense.predict(images).epistemic, rtol=1e-8)
 
 
 def test_pools_average_what_their_positions_see() -> None:

@@ -173,7 +173,7 @@ def test_where_an_idle_input_moves_the_prediction_is_as_uncertain_as_it_is_wrong
         moved = np.random.default_rng(100 + seed).normal(size=(500, 5))
         still = moved * [1, 1, 1, 1, 0]
         there = network.predict(moved)
-        squares.append(np.mean((there.mean - network.predict(still).mean) ** 2 / there.var))
+        squares.append(np.mean((there.mean - network.predict(still).mean) ** 2 / there.epistemic))
     assert 0.2 < np.median(squares) < 2.0
     assert max(squares) < 4.0
 
@@ -279,16 +279,16 @@ def test_weights_are_drawn_with_the_covariance_and_outputs_as_predicted() -> Non
         assert (np.abs(part.T @ part / n - cov) < 5.5 * scale).all()
     assert np.abs(draws[:, :25].T @ draws[:, 25:] / n).max() < 0.05
     predicted, outputs = network.predict(X[:5]), network.sample_output(X[:5], 4_000, 1)
-    np.testing.assert_allclose(outputs.mean(axis=0), predicted.mean, atol=0.1 * np.sqrt(predicted.var.max()))
-    np.testing.assert_allclose(outputs.var(axis=0), predicted.var, rtol=0.15)
+    np.testing.assert_allclose(outputs.mean(axis=0), predicted.mean, atol=0.1 * np.sqrt(predicted.epistemic.max()))
+    np.testing.assert_allclose(outputs.var(axis=0), predicted.epistemic, rtol=0.15)
 
 
 def test_outputs_of_convolutions_are_drawn_as_predicted() -> None:
     network = BayesianNetwork((5, 6), (Conv2D(3, 2, pool=2), 4), 2, noise=0.1)
     X, y = problem(network)
     predicted, outputs = network.learn(X, y).predict(X[:5]), network.sample_output(X[:5], 4_000, 1)
-    np.testing.assert_allclose(outputs.mean(axis=0), predicted.mean, atol=0.1 * np.sqrt(predicted.var.max()))
-    np.testing.assert_allclose(outputs.var(axis=0), predicted.var, rtol=0.15)
+    np.testing.assert_allclose(outputs.mean(axis=0), predicted.mean, atol=0.1 * np.sqrt(predicted.epistemic.max()))
+    np.testing.assert_allclose(outputs.var(axis=0), predicted.epistemic, rtol=0.15)
 
 
 def test_an_alarm_begins_anew() -> None:
@@ -298,10 +298,10 @@ def test_an_alarm_begins_anew() -> None:
     y[300:] = 10.0 - y[300:]
     robust, trusting = (BayesianNetwork(4, (8,), 2, covariance="kronecker", outliers=share) for share in (0.02, 0.0))
     robust.learn(X[:300], y[:300])
-    before = robust.predict(X).var.mean()
+    before = robust.predict(X).epistemic.mean()
     _, doubts = robust.predict_then_learn(X[300:310], y[300:310], return_outlier_probability=True)
     assert doubts[:3].min() > 0.9
-    assert robust.predict(X).var.mean() > 10.0 * before  # of the prior again, as after a jump
+    assert robust.predict(X).epistemic.mean() > 10.0 * before  # of the prior again, as after a jump
     robust.learn(X[310:], y[310:])
     trusting.learn(X, y)
     errors = [np.square(network.predict(X[300:]).mean - y[300:]).mean() for network in (robust, trusting)]

@@ -93,7 +93,7 @@ def test_independent_outputs_learn_as_networks_of_their_own(options: dict[str, A
         alone = np.full_like(Y, NAN)
         alone[:, k] = Y[:, k]
         single = copy.deepcopy(network).learn(X, alone)
-        for part, own in zip(predicted, single.predict(fresh), strict=True):
+        for part, own in zip(predicted.moments, single.predict(fresh).moments, strict=True):
             np.testing.assert_allclose(part[:, k], own[:, k], rtol=1e-8)
         seen = ~np.isnan(Y[:, k])
         fewer = copy.deepcopy(network).learn(X[seen], alone[seen])
@@ -182,7 +182,13 @@ def test_committees_and_rates_of_drift_stay_finite(options: dict[str, Any]) -> N
     committee = BayesianCommittee(2, (4,), 3, members=2, **options)
     prediction, scores = committee.predict_score_learn(X, Y)
     again = BayesianCommittee(2, (4,), 3, members=2, **options).learn(X, Y)
-    for part in (*prediction, *scores[:3], *again.predict(X), again.weights, again.log_predictive(X, Y)):
+    for part in (
+        *prediction.moments,
+        *scores[:3],
+        *again.predict(X).moments,
+        again.weights,
+        again.log_predictive(X, Y),
+    ):
         assert np.isfinite(part).all()
     assert scores.log_densities[0] == pytest.approx(0.0, abs=1e-12)
     unseen = Y.copy()
@@ -205,9 +211,9 @@ def test_scores_of_rows_have_neutral_errors_where_nothing_was_observed() -> None
 
 def test_drift_goes_on_where_nothing_is_observed() -> None:
     network = linear(2, noise=0.1, drift=0.1).learn(*[part[:, :2] for part in rows(seen=1.0)])
-    before = network.predict([1.0, 1.0]).var
+    before = network.predict([1.0, 1.0]).epistemic
     network.learn([1.0, 1.0], [NAN, NAN])
-    assert (network.predict([1.0, 1.0]).var > before).all()
+    assert (network.predict([1.0, 1.0]).epistemic > before).all()
 
 
 def test_files_and_merging_know_nothing_of_it(tmp_path: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.special import softmax
 
-from onepass import BayesianNetwork, BayesianPerceptron, Quadrature
+from onepass import BayesianNetwork, BayesianPerceptron, Prediction, Quadrature
 from onepass.activations import Moments
 from onepass.beliefs.choice import choose_covariance, multiply_adds, start_belief
 from onepass.engine.vector_matches import NetworkProgress, OutputMatch
@@ -146,7 +146,7 @@ def test_without_hidden_layers_it_is_bayesian_linear_regression(structure: str) 
     np.testing.assert_allclose(network.mean, perceptron.mean, atol=1e-11)
     np.testing.assert_allclose(network.cov[0], perceptron.cov, atol=1e-12)
     np.testing.assert_allclose(network.predict(X).mean, perceptron.predict(X).mean, atol=1e-10)
-    np.testing.assert_allclose(network.predict(X).var, perceptron.predict(X).var, atol=1e-10)
+    np.testing.assert_allclose(network.predict(X).epistemic, perceptron.predict(X).epistemic, atol=1e-10)
     assert network.log_evidence == pytest.approx(perceptron.log_evidence, rel=1e-10)
 
 
@@ -237,18 +237,17 @@ def test_draws_are_what_is_predicted(head: dict[str, Any], structure: str, n: in
     # Of classes the mean is all but exact.
     classes = head["observation"] == "categorical"
     near = 0.02 if classes else 4 / np.sqrt(20_000)
-    std = np.sqrt(seen.var) if head["observation"] in NUMBERS else 1.0
+    std = np.sqrt(seen.epistemic) if head["observation"] in NUMBERS else 1.0
     np.testing.assert_array_less(np.abs(draws.mean(axis=0) - seen.mean) / std, near)
-    known = seen.var
+    known = seen.epistemic
     if head["observation"] in NUMBERS:  # without what is not known of a noise that depends on the input
         variances = np.diagonal(network.output_moments(X[:10]).cov, axis1=1, axis2=2)
         known = variances.reshape(known.shape)
     np.testing.assert_allclose(draws.std(axis=0), np.sqrt(known), rtol=0.03, atol=0.04 if classes else 0.0)
     np.testing.assert_array_equal(network.sample_output(X[:10], 200, 0), network.sample_output(X[:10], 200, 0))
     if head["observation"] not in NUMBERS:
-        low, high = network._likelihood.interval(
-            seen, 0.9
-        )  # without the curvature of hidden units, which draws lack too
+        # Without the curvature of hidden units, which draws lack too.
+        low, high = Prediction(seen._family, seen.moments).interval(0.9)
         inside = ((low <= draws) & (draws <= high)).mean(axis=0)
         np.testing.assert_allclose(inside, 0.9, atol={150: 0.08, 400: 0.05}[n] if classes else 0.012)
 
@@ -284,10 +283,10 @@ def test_ten_layers_neither_vanish_nor_explode(structure: str) -> None:
     for z in signals.inputs[1:]:
         assert 0.1 < np.abs(z[:, 1:]).mean() < 10.0
     before = network.predict(X)
-    assert 1e-2 < before.var.mean() < 1e3
+    assert 1e-2 < before.epistemic.mean() < 1e3
     after = network.learn(X, y).predict(X)
     assert np.isfinite(after.mean).all()
-    assert 1e-5 < after.var.mean() < before.var.mean()
+    assert 1e-5 < after.epistemic.mean() < before.epistemic.mean()
     assert np.mean((after.mean - y) ** 2) < np.var(y)
 
 
@@ -359,7 +358,7 @@ def test_saved_and_loaded_it_goes_on_bit_for_bit(head: dict[str, Any], structure
     for network in (first, second):
         network.learn(X[30:], y[30:], passes=2)
     np.testing.assert_array_equal(numbers(first), numbers(second))
-    np.testing.assert_array_equal(first.predict(X).var, second.predict(X).var)
+    np.testing.assert_array_equal(first.predict(X).epistemic, second.predict(X).epistemic)
     assert first.n_seen == second.n_seen
 
 
@@ -376,7 +375,7 @@ def test_each_row_is_predicted_before_it_is_learned(head: dict[str, Any]) -> Non
     seen = BayesianNetwork(4, (5,), **head).predict_then_learn(X, y)
     by_hand = BayesianNetwork(4, (5,), kernel="reference", **head)
     for i in range(20):
-        for part, one in zip(seen, by_hand.predict(X[i]), strict=True):
+        for part, one in zip(seen.moments, by_hand.predict(X[i]).moments, strict=True):
             np.testing.assert_allclose(part[i], one, rtol=1e-7, atol=1e-10)
         by_hand.learn(X[i], y[i])
 

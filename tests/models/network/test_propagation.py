@@ -84,7 +84,7 @@ def test_they_are_what_predictions_are_made_from(head: dict[str, Any]) -> None:
     assert outputs.cov.shape == (60, network.n_outputs, network.n_outputs)
     if network.observation.is_gaussian:
         np.testing.assert_allclose(outputs.mean, prediction.mean, rtol=1e-12)
-        np.testing.assert_allclose(np.diagonal(outputs.cov, axis1=1, axis2=2), prediction.var, rtol=1e-12)
+        np.testing.assert_allclose(np.diagonal(outputs.cov, axis1=1, axis2=2), prediction.epistemic, rtol=1e-12)
     elif network.observation.name == "bernoulli":
         pre_mean = np.reshape(prediction.pre_mean, outputs.mean.shape)
         np.testing.assert_allclose(outputs.mean, pre_mean, rtol=1e-12)
@@ -102,7 +102,7 @@ def test_a_single_row_is_predicted_as_among_others(
 ) -> None:
     network, X = learned(hidden=hidden, covariance=covariance, **head)
     together, alone = network.predict(X), [network.predict(x) for x in X[:12]]
-    for name in ("mean", "var", "noise_var", "pre_mean", "pre_var"):
+    for name in ("mean", "epistemic", "aleatoric", "pre_mean", "pre_var"):
         expected = getattr(together, name)[:12]
         found = [getattr(own, name) for own in alone]
         np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-10 * max(np.abs(expected).max(), 1.0))
@@ -125,7 +125,7 @@ def test_rates_of_drift_are_mixed() -> None:
     np.testing.assert_allclose(outputs.mean, mean, rtol=1e-12)
     np.testing.assert_allclose(outputs.mean, prediction.mean, rtol=1e-12)
     np.testing.assert_allclose(outputs.cov, cov, rtol=1e-10)
-    np.testing.assert_allclose(np.diag(outputs.cov), prediction.var, rtol=1e-10)
+    np.testing.assert_allclose(np.diag(outputs.cov), prediction.epistemic, rtol=1e-10)
     assert network.output_moments(X).cov.shape == (60, 3, 3)
 
 

@@ -95,8 +95,8 @@ def test_the_effect_of_a_row_is_what_the_library_predicts_before_and_after_it() 
     old = model.predict(last[:1])
     new = model.learn(last[:1], last[1]).predict(last[:1])
     assert effect is not None
-    np.testing.assert_allclose(effect, (old.mean, old.var**0.5, new.mean, new.var**0.5), rtol=1e-12)
-    np.testing.assert_allclose(follower.predicted[-1], (old.mean, (old.var + 0.04) ** 0.5), rtol=1e-12)
+    np.testing.assert_allclose(effect, (old.mean, old.epistemic**0.5, new.mean, new.epistemic**0.5), rtol=1e-12)
+    np.testing.assert_allclose(follower.predicted[-1], (old.mean, (old.epistemic + 0.04) ** 0.5), rtol=1e-12)
     assert effect.std_after < effect.std_before
 
 

@@ -119,8 +119,8 @@ def test_a_click_teaches_one_point_and_the_page_says_what_the_library_says(page:
     assert x > 1.0
     assert y > 0.5
     model = BayesianPerceptron(1, "linear", noise=0.04).learn([point[:1] for point in points[:3]], [-1, -0.5, 0.4])
-    before = 1.96 * model.predict([x]).var ** 0.5
-    after = 1.96 * model.learn([x], y).predict([x]).var ** 0.5
+    before = 1.96 * model.predict([x]).epistemic ** 0.5
+    after = 1.96 * model.learn([x], y).predict([x]).epistemic ** 0.5
     assert f"Point 4 at x = {x:.2f}, y = {y:.2f}" in page.status
     assert page.status.endswith(f"from ±{before:.2f} to ±{after:.2f}.")
     assert len(page.all(".point")) == 4
@@ -134,7 +134,7 @@ def test_the_band_is_drawn_where_the_library_has_it(page: Page) -> None:
     page.open(f"{LINE}&draws=0")
     model = BayesianPerceptron(1, "linear", noise=0.04).learn([[-2.0], [-1.0], [1.0]], [-1.0, -0.5, 0.4])
     seen = model.predict(np.linspace(-3.0, 3.0, 121)[:, None])
-    std, total = seen.var**0.5, (seen.var + 0.04) ** 0.5
+    std, total = seen.epistemic**0.5, (seen.epistemic + 0.04) ** 0.5
     for kind, wanted in {
         ".line.blue": seen.mean,
         ".band.blue:not(.total)": np.concatenate([seen.mean + 1.96 * std, (seen.mean - 1.96 * std)[::-1]]),

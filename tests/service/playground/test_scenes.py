@@ -34,12 +34,12 @@ def test_the_band_is_the_librarys_own_prediction_and_one_more_point_changes_it_b
     for n in range(1, len(NUMBERS) + 1):
         view = asked(session, scene="curve", model="perceptron", noise=0.2, points=NUMBERS[:n], draws=2)
         (x, y) = NUMBERS[n - 1]
-        before = model.predict([x]).var ** 0.5
-        after = model.learn([x], y).predict([x]).var ** 0.5
+        before = model.predict([x]).epistemic ** 0.5
+        after = model.learn([x], y).predict([x]).epistemic ** 0.5
         wanted = model.predict(grid)
         np.testing.assert_allclose(numbers(view["band"]["mean"]), wanted.mean, atol=1e-6)
-        np.testing.assert_allclose(numbers(view["band"]["std"]), wanted.var**0.5, rtol=1e-6)
-        np.testing.assert_allclose(numbers(view["band"]["total"]), (wanted.var + 0.04) ** 0.5, rtol=1e-6)
+        np.testing.assert_allclose(numbers(view["band"]["std"]), wanted.epistemic**0.5, rtol=1e-6)
+        np.testing.assert_allclose(numbers(view["band"]["total"]), (wanted.epistemic + 0.04) ** 0.5, rtol=1e-6)
         assert view["says"] == (
             f"Point {n} at x = {x:.2f}, y = {y:.2f}: one step, and the band there shrank from "
             f"±{1.96 * before:.2f} to ±{1.96 * after:.2f}."

@@ -70,7 +70,7 @@ def test_a_plain_model_is_answered_for_as_it_answers_itself(name: str) -> None:
         check_classes(columns, probabilities)
     else:
         limits = own.interval(np.array([one["x"] for one in requests]), LEVEL)
-        check_numbers(columns, seen.mean, np.sqrt(seen.var + seen.noise_var), limits)
+        check_numbers(columns, seen.mean, seen.std, limits)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -108,7 +108,7 @@ def test_a_fleet_is_answered_for_by_the_perceptron_of_the_key(name: str) -> None
             check_classes(columns_of_row, np.column_stack([1.0 - seen.mean, seen.mean]))
         else:
             limits = perceptron.interval(row, LEVEL)
-            check_numbers(columns_of_row, seen.mean, np.sqrt(seen.var + seen.noise_var), limits)
+            check_numbers(columns_of_row, seen.mean, seen.std, limits)
 
 
 def batch_of(model: TabularModel, requests: list[dict[str, Any]]) -> RowBatch:

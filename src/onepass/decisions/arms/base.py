@@ -10,7 +10,7 @@ from onepass._typing import FloatArray
 from onepass.decisions.policies import ArmScores
 from onepass.files.state import Arrays, Parameters
 from onepass.likelihoods import Likelihood, likelihood_names, named
-from onepass.models.prediction import Prediction
+from onepass.models.prediction import PredictedMoments
 
 __all__ = ["OBSERVATIONS", "Arm", "ArmModel", "ModelSettings", "as_scores"]
 
@@ -80,7 +80,7 @@ class ArmModel(Protocol):
         """Go on from what `export_state` gave."""
 
 
-def as_scores(prediction: Prediction, n: int) -> ArmScores:
+def as_scores(prediction: PredictedMoments, n: int) -> ArmScores:
     """The scores of a prediction for ``n`` contexts, ``(n, K)``."""
     mean, std = np.reshape(prediction.pre_mean, (n, -1)), np.sqrt(np.reshape(prediction.pre_var, (n, -1)))
     return ArmScores(mean, std, np.reshape(prediction.mean, (n, -1)), np.sqrt(np.reshape(prediction.var, (n, -1))))

@@ -70,7 +70,7 @@ class NetworkArms(NetworkModel):
 
     def scores(self, contexts: FloatArray, arms: Sequence[Arm]) -> ArmScores:
         """What the network believes."""
-        found = as_scores(self.network.predict(contexts if len(contexts) > 1 else contexts[0]), len(contexts))
+        found = as_scores(self.network.predict(contexts if len(contexts) > 1 else contexts[0]).moments, len(contexts))
         numbers = [arm.number for arm in arms]
         is_all = numbers == list(range(self.network.n_outputs))
         return found if is_all else found.take((slice(None), numbers))

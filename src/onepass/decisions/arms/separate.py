@@ -18,7 +18,7 @@ from onepass.files.state import Arrays, Parameters, as_tally, nested, sized, und
 from onepass.models.fleet import PerceptronFleet
 from onepass.models.mixture import check_nothing_fades, mixed_prediction, stacked
 from onepass.models.perceptron import BayesianPerceptron
-from onepass.models.prediction import Prediction
+from onepass.models.prediction import PredictedMoments
 from onepass.models.weighting import HYPOTHESES, SwitchingWeights
 
 __all__ = ["SeparateArms"]
@@ -48,19 +48,19 @@ class _MovingFleet:
             self.learned_at = before
             raise
 
-    def predict(self, contexts: FloatArray, numbers: FloatArray, now: int) -> Prediction:
+    def predict(self, contexts: FloatArray, numbers: FloatArray, now: int) -> PredictedMoments:
         """What is predicted of these arms, ``(n, K)``, with what they drift before the next reward is learned."""
         n, n_arms = len(contexts), len(numbers)
         rows = np.repeat(contexts, n_arms, axis=0)
-        found = self.fleet.predict(rows, keys=np.tile(numbers, n))
+        found = self.fleet.predict(rows, keys=np.tile(numbers, n)).moments
         if not self.rate:
-            return Prediction(*(part.reshape(n, n_arms) for part in found))
+            return PredictedMoments(*(part.reshape(n, n_arms) for part in found))
         moved = np.tile(self._moved(numbers, now + 1), n)
         start = np.repeat(self.fleet.predict(contexts, keys=np.full(n, -1)).pre_var, n_arms)  # of a key that no arm has
         pre_var = (1.0 - moved) * found.pre_var + moved * start
         output = self._likelihood.output_moments(self.fleet.activation, found.pre_mean, pre_var)
         parts = (output.mean, output.var, found.pre_mean, pre_var, found.noise_var)
-        return Prediction(*(part.reshape(n, n_arms) for part in parts))
+        return PredictedMoments(*(part.reshape(n, n_arms) for part in parts))
 
     def learn(self, contexts: FloatArray, numbers: FloatArray, rewards: FloatArray, now: int) -> FloatArray:
         """Learn rewards; the log density of each before it was learned."""

@@ -28,7 +28,7 @@ class SharedArms(NetworkModel):
         """What the model believes about every arm in every context."""
         repeated = np.repeat(contexts, len(arms), axis=0)
         rows = self._rows(repeated, np.tile(_features(arms), (len(contexts), 1)))
-        return as_scores(self.network.predict(rows), len(contexts))
+        return as_scores(self.network.predict(rows).moments, len(contexts))
 
     def learn(self, contexts: FloatArray, arms: Sequence[Arm], rewards: FloatArray) -> None:
         """Learn the rewards of arms, by their features."""

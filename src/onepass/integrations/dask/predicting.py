@@ -9,7 +9,7 @@ import numpy as np
 
 from onepass.integrations.dask.models import is_estimator
 from onepass.integrations.dask.shards import select_columns
-from onepass.models.prediction import Prediction
+from onepass.models.prediction import PredictedMoments
 
 __all__ = ["predict"]
 
@@ -40,9 +40,9 @@ def predict(
     Returns
     -------
     prediction
-        For a data frame, a Dask data frame. Its columns are the fields of a `Prediction` for a perceptron or network
+        For a data frame, a Dask data frame. Its columns are the moments of a `Prediction` for a perceptron or network
         with one output, the means for a network with several outputs, and for an estimator one column with the name of
-        the method, or one per class. For an array, a `Prediction` of Dask arrays, or a Dask array.
+        the method, or one per class. For an array, the moments as Dask arrays, or a Dask array.
     """
     if not _gives_prediction(model) and method not in _METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))}, got {method!r}")
@@ -54,9 +54,9 @@ def predict(
         raise TypeError(f"data must be a Dask data frame or a Dask array (n, d), got {type(data).__name__}")
     rows = data.rechunk({1: -1})
     if _gives_prediction(model):
-        width = len(Prediction._fields)
+        width = len(PredictedMoments._fields)
         parts = rows.map_blocks(_predict_moments, model, dtype=np.float64, chunks=(rows.chunks[0], (width,)))
-        return Prediction(*(parts[:, i] for i in range(width)))
+        return PredictedMoments(*(parts[:, i] for i in range(width)))
     sample = np.asarray(_predict_values(np.zeros((1, rows.shape[1])), model, method))
     if sample.ndim == 1:
         return rows.map_blocks(_predict_values, model, method, dtype=sample.dtype, drop_axis=1)
@@ -79,17 +79,17 @@ def _row_of_zeros(data: Any) -> Any:
 
 
 def _predict_moments(rows: Any, model: Any) -> Any:
-    """The fields of a `Prediction` as columns."""
+    """The fields of a `PredictedMoments` as columns."""
     if not len(rows):
-        return np.empty((0, len(Prediction._fields)))
-    return np.column_stack(model.predict(np.asarray(rows)))
+        return np.empty((0, len(PredictedMoments._fields)))
+    return np.column_stack(model.predict(np.asarray(rows)).moments)
 
 
 def _predict_frame(frame: Any, model: Any, method: str) -> Any:
     import pandas as pd
 
     if _gives_prediction(model):
-        return pd.DataFrame(_predict_moments(frame, model), columns=list(Prediction._fields), index=frame.index)
+        return pd.DataFrame(_predict_moments(frame, model), columns=list(PredictedMoments._fields), index=frame.index)
     values = np.asarray(_predict_values(frame, model, method))
     if values.ndim == 1:
         return pd.DataFrame({method: values}, index=frame.index)

@@ -35,7 +35,7 @@ class Tally:
     def update(self, model: Any, predicted: Any, y: Any) -> None:
         """Score what the model predicted for rows before it learned them."""
         self.rows += len(y)
-        mean, var = predicted.mean, predicted.var + predicted.noise_var
+        mean, var = predicted.mean, predicted.var
         if y.ndim == 2:  # several outputs, of which those that are NaN were not observed
             seen = ~np.isnan(y)
             y, mean, var = y[seen], mean[seen], var[seen]

@@ -18,7 +18,7 @@ from onepass.beliefs.choice import Covariance
 from onepass.files.state import Arrays, Parameters, nested, under
 from onepass.integrations.river.cores import Networks, Perceptrons
 from onepass.integrations.river.features import Columns, as_weights
-from onepass.models.prediction import Prediction
+from onepass.models.prediction import PredictedMoments
 
 __all__ = ["NamedModel", "NetworkArguments"]
 
@@ -174,21 +174,21 @@ class NamedModel(base.Estimator):
         twin._add_features(names)
         return twin
 
-    def _predict_row(self, x: Mapping[Any, Any]) -> Prediction:
+    def _predict_row(self, x: Mapping[Any, Any]) -> PredictedMoments:
         core, columns = self._core, self._columns
         if core is None:
             twin = self._known(x)
             return self._family.before_all_rows(twin._predict_row(x), twin._core)
         row, _, new_squares = columns.load(x, core.n_features)
         if not new_squares and columns.moments is None:
-            return core.predict(row)  # type: ignore[no-any-return]
+            return core.predict(row).moments  # type: ignore[no-any-return]
         core, row, options = self._complete(row, new_squares)
-        return core.predict(row, **options)  # type: ignore[no-any-return]
+        return core.predict(row, **options).moments  # type: ignore[no-any-return]
 
-    def _predict_frame(self, frame: Any) -> Prediction:
+    def _predict_frame(self, frame: Any) -> PredictedMoments:
         model = self._known(frame.columns)
         core, rows, options = model._complete(*model._columns.load_frame(frame, model._core.n_features))
-        seen = core.predict(rows, **options)
+        seen = core.predict(rows, **options).moments
         return seen if model is self else self._family.before_all_rows(seen, core)
 
     def _complete(self, rows: FloatArray, new_squares: Any) -> tuple[Any, FloatArray, Parameters]:

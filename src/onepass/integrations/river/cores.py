@@ -15,7 +15,7 @@ from onepass.models.committee import BayesianCommittee
 from onepass.models.mixture import with_drift
 from onepass.models.network import BayesianNetwork
 from onepass.models.perceptron import BayesianPerceptron
-from onepass.models.prediction import Prediction
+from onepass.models.prediction import PredictedMoments
 
 __all__ = ["Networks", "Perceptrons"]
 
@@ -60,7 +60,7 @@ class Perceptrons:
         return core.with_members([_grown(*pair) for pair in zip(core.members, large.members, strict=True)])
 
     @staticmethod
-    def before_all_rows(seen: Prediction, core: Any) -> Prediction:
+    def before_all_rows(seen: PredictedMoments, core: Any) -> PredictedMoments:
         """What is predicted by a model that has learned nothing."""
         return seen
 
@@ -121,7 +121,7 @@ class Networks:
         return core.with_outputs(n_outputs, self._options["covariance"])
 
     @staticmethod
-    def before_all_rows(seen: Prediction, core: Any) -> Prediction:
+    def before_all_rows(seen: PredictedMoments, core: Any) -> PredictedMoments:
         """What is predicted by a model that has learned nothing: over all random means of weights numbers are 0."""
         if not core.observation.is_numeric:
             return seen

@@ -22,7 +22,6 @@ from onepass._validation import (
     as_row_weights,
     as_rows,
     as_rows_ahead,
-    as_share,
     as_targets,
 )
 from onepass.activations import Activation, activation_text
@@ -43,6 +42,7 @@ from onepass.engine.step import RECORD_SIZE, PerceptronProgress, RowRecord
 from onepass.files.state import Arrays, Parameters, as_tally, checked_trusts, sized
 from onepass.likelihoods import Likelihood
 from onepass.models.ahead import RowsAhead
+from onepass.models.distribution import Family, Prediction
 from onepass.models.fleet.keys import Keys, Slots, as_keys, decode_keys, encode_keys, parts_of, take_keys
 from onepass.models.fleet.population import fit_population, rebased, widened
 from onepass.models.fleet.records import (
@@ -65,7 +65,7 @@ from onepass.models.fleet.records import (
 from onepass.models.fleet.store import RecordStore
 from onepass.models.fleet.template import Template, fresh_state, pack, restore_prior
 from onepass.models.perceptron import BayesianPerceptron
-from onepass.models.prediction import Prediction, RowScores, one_or_many
+from onepass.models.prediction import PredictedMoments, RowScores, one_or_many
 
 __all__ = ["PerceptronFleet"]
 
@@ -391,17 +391,7 @@ class PerceptronFleet:
         >>> low.round(1), high.round(1)
         (array([ 0.1, -2.8]), array([1.8, 2.8]))
         """
-        as_share(level, "level", open_above=True)
-        rows, single = as_rows(X, self.n_features)
-        pre_mean, pre_var, noise, weight, _ = self._projected(rows, keys, rows_ahead)
-        limits = np.empty((2, len(rows)))
-        for own_weight in np.unique(weight):  # a learned noise is as uncertain as the rows that it rests on are few
-            own = weight == own_weight
-            likelihood = self._likelihood.with_noise(noise[own], 2.0 / own_weight if own_weight > 0.0 else 0.0)
-            for limit, side in zip(limits, (-1.0, 1.0), strict=True):
-                limit[own] = likelihood.quantile(self.activation, pre_mean[own], pre_var[own], 0.5 + side * level / 2)
-        low, high = (one_or_many(limit, single) for limit in limits)
-        return low, high
+        return self.predict(X, keys=keys, rows_ahead=rows_ahead).interval(level)
 
     def outlier_probability(self, X: Any, y: ArrayLike, *, keys: Any, rows_ahead: RowsAhead = 1) -> Any:
         """Probability that each target can't be trusted, before its key learns it; 0 with ``outliers=0``.
@@ -467,8 +457,8 @@ class PerceptronFleet:
         --------
         >>> from onepass import PerceptronFleet
         >>> fleet = PerceptronFleet(1, "linear", noise=0.1).learn([[1.0], [1.0]], [1.0, -1.0], keys=["ann", "bob"])
-        >>> before = fleet.predict([[1.0], [1.0]], keys=["ann", "bob"]).var
-        >>> after = fleet.drift(["ann"], 0.5).predict([[1.0], [1.0]], keys=["ann", "bob"]).var
+        >>> before = fleet.predict([[1.0], [1.0]], keys=["ann", "bob"]).epistemic
+        >>> after = fleet.drift(["ann"], 0.5).predict([[1.0], [1.0]], keys=["ann", "bob"]).epistemic
         >>> before.round(3), after.round(3)
         (array([0.095, 0.095]), array([1.048, 0.095]))
         """
@@ -542,8 +532,10 @@ class PerceptronFleet:
     def _prediction(self, seen: Projection | RowRecord, single: bool) -> Prediction:
         output = self._likelihood.output_moments(self.activation, seen.mean, seen.var)
         noise_var = self._likelihood.with_noise(seen.noise).noise_var(output)
-        columns = (output.mean, output.var, seen.mean, seen.var, noise_var)
-        return Prediction.of(columns, single)
+        moments = PredictedMoments.of((output.mean, output.var, seen.mean, seen.var, noise_var), single)
+        weight = seen.noise_weight if isinstance(seen, Projection) else np.zeros(len(seen.mean))
+        log_noise_var = np.divide(2.0, weight, out=np.zeros(len(weight)), where=weight > 0.0)
+        return Prediction(Family(self._likelihood, self.activation), moments, one_or_many(log_noise_var, single))
 
     # Files, copies, and fleets that are divided and joined.
 

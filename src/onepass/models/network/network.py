@@ -4,7 +4,7 @@ This module has construction, prediction, saving and loading; `learning` has the
 """
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -50,6 +50,7 @@ from onepass.layers.layout import Layout
 from onepass.likelihoods import Likelihood, as_likelihood, encode_likelihood
 from onepass.likelihoods.calibration import calibrated_covs, calibrated_roots
 from onepass.models.ahead import RowsAhead, each_ahead
+from onepass.models.distribution import Family, Mixed, Prediction, no_label_interval
 from onepass.models.network.learning import Learner, Pass
 from onepass.models.network.priors import (
     NetworkPrior,
@@ -66,8 +67,8 @@ from onepass.models.network.propagation import (
     propagate,
 )
 from onepass.models.network.state import State, output_variances
-from onepass.models.online import Component, as_rate, set_aside_once, with_shared_arguments
-from onepass.models.prediction import Parts, Prediction, RowScores
+from onepass.models.online import Component, as_rate, check_unchanged, set_aside_once, with_shared_arguments
+from onepass.models.prediction import Parts, PredictedMoments, RowScores
 
 __all__ = ["BayesianNetwork", "ForwardPass", "OutputMoments"]
 
@@ -212,6 +213,8 @@ class BayesianNetwork(Component):
     True
     """
 
+    _curves_labels = True
+
     def __init__(
         self,
         n_features: int | ImageShape,
@@ -245,6 +248,7 @@ class BayesianNetwork(Component):
         learns_noise = chosen is None or (isinstance(chosen, str) and chosen == "learn")
         self.noise: float | str = "learn" if learns_noise else _as_noise(chosen)
         self._likelihood = likelihood.with_noise(None)  # which the state has
+        self._family = Family(self._likelihood, self._likelihood.link)
         sizes = (self.image_shape or self.n_features, *self.hidden, self._likelihood.outputs(self.n_outputs).size)
         form = belief_type(covariance, Layout(sizes))
         self._layout = Layout(sizes, form.input_major)
@@ -319,11 +323,18 @@ class BayesianNetwork(Component):
             Which row is predicted, counted from the last one learned: 1 for the next row. Before each row weights move,
             as ``drift`` and ``forgetting`` say. 0 predicts with the belief as it is.
         """
-        return self._predict_component(X, rows_ahead=rows_ahead)
+        seen, X = self._state.seen, X.copy() if type(X) is np.ndarray else X  # callers may use its memory again
+        return Prediction(
+            self._family,
+            self._predict_component(X, rows_ahead=rows_ahead),
+            0.0,
+            lambda y: self._density(seen, X, y, rows_ahead=rows_ahead),
+            interval_mixed=self._interval_parts(X, rows_ahead) if self._likelihood.is_label else None,
+        )
 
     def _predict_component(
         self, X: ArrayLike, *, noise_scale: FloatArray | None = None, rows_ahead: RowsAhead = 1
-    ) -> Prediction:
+    ) -> PredictedMoments:
         """Predict, with the noise that it has in a mixture: see `_noise_in`."""
         if type(X) is np.ndarray and X.ndim == 1 and type(rows_ahead) is int and rows_ahead == 1:
             one_row = self._one_row if noise_scale is None else None
@@ -334,7 +345,7 @@ class BayesianNetwork(Component):
         (record,) = each_ahead(rows_ahead, (rows,), lambda ahead, own: (self.ahead(ahead)._records(noise_scale, own),))
         return self._prediction(record, single, alone=noise_scale is None)
 
-    def _prediction_of_one(self, seen: FloatArray) -> Prediction:
+    def _prediction_of_one(self, seen: FloatArray) -> PredictedMoments:
         """What the network alone predicts for one row, from the compiled record ``(1, 7, K)`` of it."""
         return self._prediction(seen, True, alone=True)
 
@@ -368,17 +379,17 @@ class BayesianNetwork(Component):
         noise = self._state.noise
         return noise.widened() if noise_scale is None else noise.with_noise_times(noise_scale)
 
-    def _prediction(self, record: FloatArray, single: bool, alone: bool) -> Prediction:
+    def _prediction(self, record: FloatArray, single: bool, alone: bool) -> PredictedMoments:
         """Put together what is predicted from the compiled records, ``(n, 7, K)``: see `OutputRecord`."""
         if single and self._one_column:  # one number of each without NumPy, which would take most of the time
             one = OutputRecord(*record[0, :, 0].tolist())
             found = self._likelihood.predictive(one, alone)
-            return Prediction(float(found.mean), float(found.var), one.mean, one.var, float(found.noise_var))
+            return PredictedMoments(float(found.mean), float(found.var), one.mean, one.var, float(found.noise_var))
         given = OutputRecord.of(record.copy())
         output = self._likelihood.predictive(given, alone)
         parts = (output.mean, output.var, given.mean, given.var, output.noise_var)
         columns = [part[:, 0] if self._one_column else part for part in parts]
-        return Prediction(*((column[0][()] if single else column) for column in columns))
+        return PredictedMoments(*((column[0][()] if single else column) for column in columns))
 
     # Learning.
 
@@ -527,12 +538,20 @@ class BayesianNetwork(Component):
 
     # What else is asked of the predictive distribution.
 
-    def _interval(self, X: ArrayLike, level: float, *, rows_ahead: RowsAhead) -> tuple[Any, Any]:
-        return self._likelihood.interval(self._interval_prediction(X, rows_ahead=rows_ahead), level)
+    def _interval_parts(self, X: ArrayLike, rows_ahead: RowsAhead) -> Callable[[], Mixed]:
+        """What intervals of labels are taken from, when they are asked for."""
+        seen = self.n_seen
+
+        def parts() -> Mixed:
+            check_unchanged(self, seen)
+            moments = self._interval_prediction(X, rows_ahead=rows_ahead)
+            return Mixed(np.ones(1), PredictedMoments(*(np.asarray(part)[None] for part in moments)), np.zeros(1))
+
+        return parts
 
     def _interval_prediction(
         self, X: ArrayLike, *, noise_scale: FloatArray | None = None, rows_ahead: RowsAhead = 1
-    ) -> Prediction:
+    ) -> PredictedMoments:
         """Return the prediction that `interval` takes its quantiles from: that of `predict`, wider for labels."""
         if not self._likelihood.is_label:
             return self._predict_component(X, noise_scale=noise_scale, rows_ahead=rows_ahead)
@@ -758,9 +777,11 @@ class BayesianNetwork(Component):
     def predict_score_learn(self, X: ArrayLike, y: ArrayLike, **options: Any) -> tuple[Prediction, RowScores]:
         """Predict every row just before learning it, and say how well."""
         (rows,) = self.learning(X, y, records=True, **options)
-        return self._predicted(rows.work, alone=True, single=rows.single), rows.scores(alone=True)
+        moments = self._predicted(rows.work, alone=True, single=rows.single)
+        refused = no_label_interval if self._likelihood.is_label else None
+        return Prediction(self._family, moments, interval_mixed=refused), rows.scores(alone=True)
 
-    def _predicted(self, work: Pass, *, alone: bool, single: bool = False) -> Prediction:
+    def _predicted(self, work: Pass, *, alone: bool, single: bool = False) -> PredictedMoments:
         """What rows were predicted to be before they were learned.
 
         ``alone``, a network widens its scales while they rest on few rows; in a mixture the members' differ instead.
@@ -864,13 +885,16 @@ class BayesianNetwork(Component):
 
         The output of the other, the log odds of the second class, becomes the first class's output with its sign
         changed, and that of the second class is 0: as probabilities depend on differences of outputs alone, those of
-        the first two classes are the same as before. The outputs of all others are at the prior.
+        the first two classes are the same as before. The others have their prior weights, and a bias by
+        which a class that did not occur in so many rows is rare.
         """
         layout, prior = self._layout, self._state.prior
-        first, second, *_ = layout.layers(np.arange(layout.size))[-1]
+        first, second, *others = layout.layers(np.arange(layout.size))[-1]
         positions, old = layout.positions_of(two._layout), two._state.belief
         mean, variance = prior.mean.copy(), prior.variance.copy()
         mean[second], variance[second] = 0.0, _KNOWN * variance[second]
+        for bias, *_ in others:  # a class that did not occur in so many rows is rare
+            mean[bias], variance[bias] = -np.log1p(two._state.seen), min(variance[bias], 1.0)
         if self.covariance != two.covariance:
             mean[positions], variance[positions] = old.mean, old.marginal_variances()
         belief = start_belief(self.covariance, layout, mean, variance)

@@ -112,8 +112,7 @@ class Follower:
         inputs, targets = self._split(rows)
         before = self.model.predict_then_learn(inputs, targets)
         self._rows += rows
-        stds = np.sqrt(before.var + before.noise_var)
-        self.predicted += zip(before.mean.tolist(), stds.tolist(), strict=True)
+        self.predicted += zip(before.mean.tolist(), before.std.tolist(), strict=True)
 
     def _effect(self, row: Row) -> Effect:
         """Learn one row, and see what that does at its input."""
@@ -121,7 +120,9 @@ class Follower:
         before = self.model.predict(inputs)
         self._learn([row])
         after = self.model.predict(inputs)
-        return Effect(before.mean.item(), before.var.item() ** 0.5, after.mean.item(), after.var.item() ** 0.5)
+        return Effect(
+            before.mean.item(), before.epistemic.item() ** 0.5, after.mean.item(), after.epistemic.item() ** 0.5
+        )
 
     def _split(self, rows: Sequence[Row]) -> tuple[FloatArray, FloatArray]:
         assert self.recipe is not None

@@ -6,10 +6,10 @@ import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.estimators.batch import PredictedRows
+from onepass.models.distribution import Prediction
 from onepass.models.mixture import Mixture
 from onepass.models.network import BayesianNetwork
 from onepass.models.perceptron import BayesianPerceptron
-from onepass.models.prediction import Prediction
 from onepass.service.errors import ProblemError
 from onepass.service.served.base import RowNumbers
 from onepass.service.served.numbers import NumberRows, Numbers, numbered_labels
@@ -53,7 +53,7 @@ class PlainRows(NumberRows):
         """Mean, standard deviation and interval."""
         given = self.options(rows)
         seen: Prediction = self.model.predict(rows.X, **given)
-        return Numbers(seen.mean, np.sqrt(seen.var + seen.noise_var), *self.model.interval(rows.X, level, **given))
+        return Numbers(seen.mean, seen.std, *seen.interval(level))
 
     def predict_proba(self, rows: RowNumbers) -> FloatArray:
         """Probabilities of all classes."""
@@ -62,7 +62,7 @@ class PlainRows(NumberRows):
     def learn(self, rows: RowNumbers, y: FloatArray) -> PredictedRows:
         """Learn rows in their order."""
         seen, scores = self.model.predict_score_learn(rows.X, y, **self.options(rows))
-        mean, var, noise_var = seen.mean, seen.var, seen.noise_var
+        mean, var, noise_var = seen.mean, seen.epistemic, seen.aleatoric
         if self.labels:
             mean, var, noise_var = _per_class(mean, sides=True), _per_class(var), _per_class(noise_var)
         return PredictedRows(mean, var, noise_var, *scores[:3])

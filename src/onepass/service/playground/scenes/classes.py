@@ -102,7 +102,7 @@ class ClassesScene(Scene):
             says=_says(learned, request.points),
             cells=_CELLS,
             probability=floats(plane.mean),
-            std=floats(np.sqrt(plane.var)),
+            std=floats(np.sqrt(plane.epistemic)),
             doubts=self._doubts(array),
             n_seen=follower.model.n_seen,
             log_evidence=follower.model.log_evidence,

@@ -80,7 +80,7 @@ class CurveScene(Scene):
             draws=[floats(draw) for draw in draws],
             n_seen=model.n_seen,
             log_evidence=model.log_evidence,
-            noise=float(np.sqrt(np.ravel(follower.predict(GRID[:1, None]).noise_var)[0])),
+            noise=float(np.sqrt(np.ravel(follower.predict(GRID[:1, None]).aleatoric)[0])),
             weights=_weights(follower),
             n_weights=len(model.mean),
             surprise=_surprise(follower, learned, request.points),
@@ -90,7 +90,7 @@ class CurveScene(Scene):
 def band_of(follower: Follower) -> Band:
     """What a model predicts on the grid."""
     seen = follower.predict(GRID[:, None])
-    return Band(floats(seen.mean), floats(np.sqrt(seen.var)), floats(np.sqrt(seen.var + seen.noise_var)))
+    return Band(floats(seen.mean), floats(np.sqrt(seen.epistemic)), floats(seen.std))
 
 
 def _weights(follower: Follower) -> list[Weight]:

@@ -77,7 +77,7 @@ class MergingScene(Scene):
     def _difference(self, merged: Follower) -> float:
         whole = self._whole.predict(GRID[:, None])
         gaps = np.abs(merged.predict(GRID[:, None]).mean - whole.mean)
-        return float(np.max(gaps / np.sqrt(whole.var)))
+        return float(np.max(gaps / np.sqrt(whole.epistemic)))
 
 
 def _compared(difference: float | None, exact: bool) -> str:

@@ -1,0 +1,83 @@
+"""Tracked quantiles against the rule written out, and against the bound that it guarantees."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.special import ndtri
+
+from onepass.engine.tracking import track_quantiles
+
+PROBABILITIES = np.array([0.025, 0.25, 0.75, 0.975])
+RATES = np.array([0.4, 0.05, 0.05, 0.4])
+ONE = np.ones(1)
+
+
+def start() -> tuple[np.ndarray, np.ndarray]:
+    return ndtri(PROBABILITIES), np.array([0.0, 1.0])
+
+
+def shrunk(value: float, noise: float) -> float:
+    return float(np.sign(value) * max(abs(value) - noise, 0.0))
+
+
+def test_the_rule_written_out() -> None:
+    z = np.random.default_rng(0).standard_t(3, 500) * 2.0 + 1.0
+    ends, location = start()
+    found = track_quantiles(z, ONE, PROBABILITIES, RATES, ends, location)
+    own, (mean, scale) = start()
+    for i, value in enumerate(z):
+        centre = shrunk(mean, 0.3)
+        quantiles = centre + np.exp(shrunk(np.log(scale), 0.1)) * own
+        np.testing.assert_allclose(found[i], np.sort(quantiles), rtol=1e-12)
+        own = own + RATES * (PROBABILITIES - (value <= quantiles))
+        distance = min(abs(value - centre), 50.0 * scale) / np.sqrt(2.0 / np.pi)
+        mean = mean + 0.02 * np.clip(value - mean, -50.0 * scale, 50.0 * scale)
+        scale = max(0.97 * scale + 0.03 * distance, 0.3)
+    np.testing.assert_allclose(ends, own, rtol=1e-12)
+    np.testing.assert_allclose(location, [mean, scale], rtol=1e-12)
+
+
+@given(arrays(np.float64, st.integers(1, 300), elements=st.floats(-1e3, 1e3)))
+def test_the_share_below_differs_from_its_probability_by_no_more_than_the_way_of_the_end(z: np.ndarray) -> None:
+    """For one quantile, so that sorting changes nothing; whatever the values are."""
+    for p, rate in zip(PROBABILITIES, RATES, strict=True):
+        ends, location = np.array([ndtri(p)]), np.array([0.0, 1.0])
+        found = track_quantiles(z, ONE, np.array([p]), np.array([rate]), ends, location)[:, 0]
+        share = (z <= found).mean()
+        assert abs(share - p) <= abs(ends[0] - ndtri(p)) / (rate * len(z)) + 1e-9
+
+
+@given(arrays(np.float64, st.integers(1, 100), elements=st.floats(-60.0, 60.0)), st.integers(0, 100))
+def test_any_split_gives_the_same(z: np.ndarray, cut: int) -> None:
+    whole, parts = start(), start()
+    expected = track_quantiles(z, ONE, PROBABILITIES, RATES, *whole)
+    found = [track_quantiles(part, ONE, PROBABILITIES, RATES, *parts) for part in (z[:cut], z[cut:])]
+    np.testing.assert_array_equal(np.concatenate(found), expected)
+    np.testing.assert_array_equal(parts[0], whole[0])
+
+
+@given(arrays(np.float64, st.integers(1, 200), elements=st.floats(-1e6, 1e6)))
+def test_quantiles_never_cross(z: np.ndarray) -> None:
+    found = track_quantiles(z, ONE, PROBABILITIES, RATES, *start())
+    assert np.isfinite(found).all()
+    assert (np.diff(found, axis=1) >= 0.0).all()
+
+
+def test_a_value_that_was_not_observed_moves_nothing() -> None:
+    state = start()
+    track_quantiles(np.array([3.0, np.nan]), ONE, PROBABILITIES, RATES, *state)
+    other = start()
+    track_quantiles(np.array([3.0]), ONE, PROBABILITIES, RATES, *other)
+    np.testing.assert_array_equal(state[0], other[0])
+    np.testing.assert_array_equal(state[1], other[1])
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.5, 3.0])
+def test_a_weight_multiplies_the_move(weight: float) -> None:
+    one, weighted = start(), start()
+    track_quantiles(np.array([2.5]), ONE, PROBABILITIES, RATES, *one)
+    track_quantiles(np.array([2.5]), np.array([weight]), PROBABILITIES, RATES, *weighted)
+    begin = start()[0]
+    np.testing.assert_allclose(weighted[0] - begin, weight * (one[0] - begin), rtol=1e-12)

@@ -1,0 +1,121 @@
+"""Intervals that hold on streams that change, of several levels, in files and merged."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtri
+
+from onepass.models.tracking import LEVELS, QuantileTracker
+
+
+def windows(inside: np.ndarray, size: int = 500) -> np.ndarray:
+    total = np.cumsum(np.concatenate([[0], inside]))
+    return np.asarray((total[size:] - total[:-size]) / size)
+
+
+def streams() -> dict[str, np.ndarray]:
+    rng, n = np.random.default_rng(7), 4000
+    t, u = np.arange(n), rng.normal(size=n)
+    return {
+        "right": u,
+        "louder": np.where(t < n // 2, 1.0, 10.0) * u,
+        "quieter": np.where(t < n // 2, 1.0, 0.1) * u,
+        "offset": u + 6.0 * ((t // 1000) % 2),
+        "heavy tails": rng.standard_t(2, n),
+        "skewed": rng.exponential(size=n) - 1.0,
+        "trend": 0.05 * t + u,
+        "walk": np.cumsum(0.1 * rng.normal(size=n)) + u,
+    }
+
+
+@pytest.mark.parametrize("name", streams())
+def test_every_window_of_500_rows_is_covered(name: str) -> None:
+    z, tracker = streams()[name], QuantileTracker()
+    rows = tracker.update(z)
+    low, high = tracker.limits(0.95, rows)
+    covered = windows((low <= z) & (z <= high))[200:]
+    assert covered.min() >= 0.92
+    assert covered.max() <= 0.98
+    if name in ("louder", "offset"):
+        assert windows(np.abs(z) < 1.96)[200:].min() < 0.5, "the plain interval would do"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", streams())
+def test_all_levels_hold_overall(name: str, level: float) -> None:
+    z, tracker = streams()[name], QuantileTracker()
+    low, high = tracker.limits(level, tracker.update(z))
+    assert ((low <= z) & (z <= high)).mean() == pytest.approx(level, abs=0.015)
+
+
+def test_limits_before_the_first_row_are_those_of_a_normal_distribution() -> None:
+    for level in (0.3, 0.5, 0.66, 0.95, 0.97, 0.999):
+        np.testing.assert_allclose(QuantileTracker().limits(level), ndtri([0.5 - level / 2, 0.5 + level / 2]))
+
+
+def test_levels_between_are_nested() -> None:
+    tracker = QuantileTracker((0.5, 0.95))
+    tracker.update(np.random.default_rng(1).standard_t(2, 2000) * 3.0)
+    sides = np.array([tracker.limits(level) for level in np.linspace(0.05, 0.999, 60)])
+    assert (np.diff(sides[:, 0]) < 0.0).all()
+    assert (np.diff(sides[:, 1]) > 0.0).all()
+
+
+def test_arrays_restore_everything() -> None:
+    rng = np.random.default_rng(2)
+    tracker = QuantileTracker((0.6, 0.9))
+    tracker.update(rng.normal(size=100) * 2.0)
+    twin, more = QuantileTracker.from_arrays(tracker.to_arrays()), rng.normal(size=50)
+    np.testing.assert_array_equal(twin.update(more), tracker.update(more))
+    assert twin.total == tracker.total == 150.0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("levels", np.array([0.5, 1.5]), "level"),
+        ("ends", np.zeros(3), "shape"),
+        ("ends", np.full(10, np.nan), "finite"),
+        ("state", np.array([0.0, -1.0, 3.0]), "scale"),
+        ("state", np.array([0.0, 1.0, -3.0]), "negative"),
+    ],
+)
+def test_impossible_arrays_are_refused(name: str, value: np.ndarray, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        QuantileTracker.from_arrays({**QuantileTracker().to_arrays(), name: value})
+
+
+def test_a_copy_is_independent() -> None:
+    tracker = QuantileTracker()
+    twin = tracker.copy()
+    twin.update(np.full(10, 5.0))
+    np.testing.assert_array_equal(tracker.quantiles, QuantileTracker().quantiles)
+
+
+def test_merged_trackers_hold_as_one() -> None:
+    rng = np.random.default_rng(3)
+    parts = []
+    for _ in range(4):
+        tracker = QuantileTracker()
+        tracker.update(2.0 * rng.normal(size=3000))
+        parts.append(tracker)
+    merged = QuantileTracker.merged(parts)
+    z = 2.0 * rng.normal(size=20000)
+    low, high = merged.limits(0.95)
+    assert ((low <= z) & (z <= high)).mean() == pytest.approx(0.95, abs=0.02)
+    assert merged.total == 12000.0
+    with pytest.raises(ValueError, match="levels"):
+        QuantileTracker.merged([QuantileTracker(), QuantileTracker((0.9,))])
+
+
+def test_few_rows_are_drawn_towards_the_population() -> None:
+    population, own = QuantileTracker(), QuantileTracker()
+    population.update(3.0 * np.random.default_rng(4).normal(size=2000))
+    np.testing.assert_array_equal(own.shrunk(population, 50.0), population.quantiles)
+    own.update(np.random.default_rng(5).normal(size=50))
+    np.testing.assert_allclose(own.shrunk(population, 50.0), (own.quantiles + population.quantiles) / 2)
+
+
+@pytest.mark.parametrize("levels", [(), (0.0,), (1.0,), ("a",), 0.9])
+def test_impossible_levels_are_refused(levels: tuple[float, ...]) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        QuantileTracker(levels)

@@ -432,10 +432,6 @@ class Mixture(OnlineModel):
         family: Family = self.members[0]._family
         return family
 
-    def _density(self, seen: int, X: Any, y: Any, **options: Any) -> Any:
-        check_unchanged(self, seen)
-        return self._scores(X, y, **options)[0]
-
     def member_predictions(self, X: Any, **options: Any) -> PredictedMoments:
         """What each of the `components` contributes to the mixture, along a first axis: ``(components, ...)``."""
         return self._plausible(*self._of_components("_predict_component", X, options))

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_fraction, one_of
-from onepass.activations import Activation
 from onepass.engine.outliers import Trust
 from onepass.likelihoods import Likelihood
 from onepass.models.ahead import RowsAhead
@@ -169,6 +168,11 @@ class OnlineModel(ABC):
     def _scores(self, X: Any, y: ArrayLike, *, rows_ahead: RowsAhead = 1) -> tuple[Any, Any]:
         """Log density of each target, and the probability that it can't be trusted."""
 
+    def _density(self, seen: float, X: Any, y: Any, **options: Any) -> Any:
+        """Log density of targets under a prediction that was made when ``seen`` rows had been learned."""
+        check_unchanged(self, seen)
+        return self._scores(X, y, **options)[0]
+
     @abstractmethod
     def sample_weights(self, n: int, rng: np.random.Generator | int, *, rows_ahead: int = 1) -> FloatArray:
         """Draw ``n`` weight vectors from the posterior, ``(n, p)``; ``rows_ahead`` is as for `predict`."""
@@ -306,11 +310,6 @@ class Component(OnlineModel):
         if not self._state.belief.mean.flags.writeable:  # from shared memory, as clusters pass models on
             self._state = self._state.copy()
 
-    @property
-    def _output_activation(self) -> Activation:
-        """By which the outputs become what is predicted of a target."""
-        raise NotImplementedError
-
     def _prediction_of_one(self, seen: Any) -> PredictedMoments:
         """What the model alone predicts for one row, from what `_one_row` has seen of it."""
         raise NotImplementedError
@@ -318,11 +317,6 @@ class Component(OnlineModel):
     def _sample_component(self, X: Any, n: int, rng: Any, *, rows_ahead: int = 1) -> FloatArray:
         """What `sample_output` of a mixture draws from this model, with the noise that it has there."""
         return self.sample_output(X, n, rng, rows_ahead=rows_ahead)
-
-    def _density(self, seen: float, X: Any, y: Any, **options: Any) -> Any:
-        """Log density of targets under a prediction that was made when ``seen`` rows had been learned."""
-        check_unchanged(self, seen)
-        return self._scores(X, y, **options)[0]
 
     def close_block(self) -> None:
         """Do nothing; only networks collect rows into blocks: see `BayesianNetwork.close_block`."""

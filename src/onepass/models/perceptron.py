@@ -658,10 +658,6 @@ class BayesianPerceptron(Component):
 
     _interval_prediction = _predict_component  # from which intervals of mixtures take their quantiles
 
-    @property
-    def _output_activation(self) -> Activation:
-        return self.activation
-
     @staticmethod
     def _mixture_cov(weights: FloatArray, members: "list[BayesianPerceptron]") -> FloatArray:
         """Covariance of the weights under several perceptrons."""

@@ -798,10 +798,6 @@ class BayesianNetwork(Component):
         """Whether its errors tell a committee more than its densities: how much of them is noise."""
         return self.calibrate and self.noise == "learn" and self._likelihood.is_gaussian
 
-    @property
-    def _output_activation(self) -> Activation:
-        return self._likelihood.link
-
     @staticmethod
     def _mixture_cov(weights: FloatArray, members: "list[BayesianNetwork]") -> Any:
         """Covariance of the weights of the most probable one of several networks."""

@@ -1,9 +1,11 @@
-"""How long a new user waits: the first call of everything in a process of its own, and whole commands.
+"""How long a new user waits: the first call of everything in a process of its own, whole commands, and installing.
 
     python -m benchmarks.start_up
 
 Imports are timed apart from the call: ``from onepass import ...`` loads what a model needs, and the first ``learn``
-must not compile or load anything that can be noticed.
+must not compile or load anything that can be noticed. Last comes a table of what onepass, River and scikit-learn each
+ask for: the import, the first model, the wheel and the packages that are installed with it. Wheels are fetched by pip,
+that of onepass is taken from ``dist/``, where ``make wheel`` puts it; what is not at hand is left out.
 """
 
 import subprocess
@@ -11,10 +13,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from statistics import median
 
 import numpy as np
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from benchmarks.timing import Measurement
 
@@ -74,6 +79,57 @@ def start_up() -> Iterator[Measurement]:
             yield Measurement(name, 0.0, 0.0, seconds, "at most 1", seconds <= 1.0)
 
 
+_PEERS = {  # distribution, package, and the import that a first model needs
+    "onepass-learn": ("onepass", "from onepass import BayesianPerceptronRegressor"),
+    "river": ("river", "from river.linear_model import LinearRegression"),
+    "scikit-learn": ("sklearn", "from sklearn.linear_model import SGDRegressor"),
+}
+
+
+def _needed(distribution: str) -> set[str]:
+    """The packages that pip installs with one, without extras, as installed here."""
+    found: set[str] = set()
+    waiting = [distribution]
+    while waiting:
+        for line in requires(waiting.pop()) or ():
+            requirement = Requirement(line)
+            name = canonicalize_name(requirement.name)
+            if name not in found and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
+                found.add(name)
+                waiting.append(name)
+    return found
+
+
+def _wheel_megabytes(distribution: str) -> float | None:
+    """Size of the wheel for this machine; None if there is none to be had."""
+    built = sorted(Path("dist").glob(f"{distribution.replace('-', '_')}-*.whl"))
+    with tempfile.TemporaryDirectory() as folder:
+        if not built:
+            command = ["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest", folder]
+            wanted = f"{distribution}=={version(distribution)}"
+            subprocess.run([sys.executable, *command, wanted], capture_output=True, check=False)
+            built = sorted(Path(folder).glob("*.whl"))
+        return built[-1].stat().st_size / 1e6 if built else None
+
+
+def footprints() -> Iterator[str]:
+    """The table, row by row, in Markdown."""
+    bare = _seconds_of("-c", "pass")
+    yield "| | version | import, ms | with the first model, ms | wheel, MB | packages installed with it |"
+    yield "|---|---|---|---|---|---|"
+    for distribution, (package, first) in _PEERS.items():
+        try:
+            found = version(distribution)
+        except PackageNotFoundError:
+            continue
+        milliseconds = [1e3 * (_seconds_of("-c", code) - bare) for code in (f"import {package}", first)]
+        size = _wheel_megabytes(distribution)
+        cells = [f"{value:.0f}" for value in milliseconds]
+        wheel = "not built" if size is None else f"{size:.1f}"
+        yield f"| {distribution} | {found} | {' | '.join(cells)} | {wheel} | {len(_needed(distribution))} |"
+
+
 if __name__ == "__main__":
     for measurement in start_up():
         print(measurement.line(), flush=True)
+    print("", *footprints(), sep="\n")

@@ -1,5 +1,6 @@
 """How Sphinx builds the site: `make docs` writes it to build/site, and needs no network."""
 
+import os
 import sys
 import tomllib
 from pathlib import Path
@@ -27,7 +28,7 @@ extensions = [
     "mathml",
     "own_members",
 ]
-exclude_patterns = ["_extensions", "_templates", "conftest.py"]
+exclude_patterns = ["_extensions", "_style.md", "_templates", "conftest.py"]
 templates_path = ["_templates"]
 language = "en"
 nitpicky = False
@@ -42,6 +43,7 @@ html_math_renderer = "mathml"
 # API
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+autodoc_mock_imports = ["skpro"]  # an environment of its own has it, see requirements-skpro.lock
 autosummary_generate = True
 autosummary_imported_members = True
 numpydoc_show_class_members = False
@@ -64,9 +66,21 @@ sphinx_gallery_conf = {
     "plot_gallery": "True",
 }
 
+# Versions: scripts/build_versions.py names those that are published side by side
+html_context = {
+    "docs_version": os.environ.get("ONEPASS_DOCS_VERSION", release),
+    "docs_versions": os.environ.get("ONEPASS_DOCS_VERSIONS", "").split(),
+}
+
 # Looks
 html_theme = "furo"
-html_title = f"onepass {release}"
+html_title = "onepass"
+html_logo = html_favicon = "_static/logo.svg"
+html_sidebars = {
+    "**": [
+        f"sidebar/{part}.html" for part in ("brand", "versions", "search", "scroll-start", "navigation", "scroll-end")
+    ]
+}
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False

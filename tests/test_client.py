@@ -252,3 +252,15 @@ def test_tokens_are_made_listed_and_revoked(told: Callable[..., tuple[Client, An
     client.revoke_token("shop")
     asked = [(request.method, request.url.path) for request in script.requests]
     assert asked == [("POST", "/v1/tokens"), ("GET", "/v1/tokens"), ("DELETE", "/v1/tokens/shop")]
+
+
+def test_a_prediction_has_the_names_of_the_library(real: Client) -> None:
+    price = real.model("price")
+    own = from_bytes(price.file()).predict_dist([{"km": 3.5, "car": "b"}])
+    found = price.predict({"km": 3.5, "car": "b"}, level=(0.95, 0.5))
+    for name in ("mean", "std", "var", "epistemic", "aleatoric"):
+        assert getattr(found, name) == pytest.approx(getattr(own, name)[0], rel=1e-12)
+    for level in (0.5, 0.95):
+        assert found.interval(level) == pytest.approx([end[0] for end in own.interval(level)], rel=1e-12)
+    with pytest.raises(ValueError, match=r"passed to predict \(0.95, 0.5\), got 0.8"):
+        found.interval(0.8)

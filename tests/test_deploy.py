@@ -95,7 +95,7 @@ def needed(requirements: list[str]) -> set[str]:
     return set(found)
 
 
-def test_the_locks_of_the_image_are_complete_and_parts_of_the_tested_one() -> None:
+def test_the_locks_of_image_and_demo_are_complete_and_parts_of_the_tested_one() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"]
     served = [*project["project"]["dependencies"], *extras["cli"], *extras["serve"], *extras["postgres"]]
@@ -103,6 +103,15 @@ def test_the_locks_of_the_image_are_complete_and_parts_of_the_tested_one() -> No
     for name, direct in (
         ("requirements-serve.lock", [one for one in served if not one.startswith("onepass")]),
         ("requirements-build.lock", project["build-system"]["requires"]),
+        (
+            "requirements-demo.lock",
+            [
+                *project["build-system"]["requires"],
+                *project["project"]["dependencies"],
+                *extras["cli"],
+                *extras["plots"],
+            ],
+        ),
     ):
         lock = locked(name)
         assert needed(direct) - set(lock) == set()

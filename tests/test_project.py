@@ -6,10 +6,12 @@ import shutil
 import subprocess
 import tomllib
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import pytest
 import yaml
+from packaging.version import Version
 
 import onepass
 
@@ -25,11 +27,45 @@ def loaded(path: str) -> Any:
 
 
 def test_the_version_is_the_same_everywhere() -> None:
-    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    headings = re.findall(r"^## (.*)$", changes, re.MULTILINE)
-    assert headings[:2] == ["Unreleased", onepass.__version__]
     assert str(loaded("CITATION.cff")["version"]) == onepass.__version__
     assert loaded("conda/recipe.yaml")["context"]["version"] == onepass.__version__
+
+
+def test_the_newest_release_of_the_changelog_is_this_one_or_earlier_and_dated() -> None:
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    headings = [one for one in re.findall(r"^## (.*)$", changes, re.MULTILINE) if one != "Unreleased"]
+    version, _, date = headings[0].partition(" - ")
+    assert Version(version) <= Version(onepass.__version__)
+    if version == onepass.__version__:
+        assert date == str(loaded("CITATION.cff")["date-released"])
+
+
+def test_the_citation_names_the_paper_and_a_date() -> None:
+    citation = loaded("CITATION.cff")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", str(citation["date-released"]))
+    assert "Bayesian Perceptron" in citation["references"][0]["title"]
+
+
+def test_the_licence_is_the_same_everywhere() -> None:
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    (author,) = PROJECT["authors"]
+    assert text.startswith("MIT License")
+    assert f"Copyright (c) 2026 {author['name']}" in text
+    assert PROJECT["license"] == loaded("CITATION.cff")["license"] == loaded("conda/recipe.yaml")["about"]["license"]
+    assert loaded("CITATION.cff")["authors"] == [author]
+
+
+def test_links_of_the_description_on_pypi_are_addresses_of_the_same_files() -> None:
+    project_description = run_path(str(ROOT / "build_backend.py"))["project_description"]
+    source = PROJECT["urls"]["Source"]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    given, made = (re.findall(r"\]\(([^)]+)\)", text) for text in (readme, project_description("1.2.3")))
+    relative = [link for link in given if "://" not in link]
+    assert relative
+    assert [link for link in made if "://" not in link] == []
+    for old, new in zip(given, made, strict=True):
+        assert new == old or re.fullmatch(re.escape(source) + "/(blob|raw)/v1[.]2[.]3/" + re.escape(old), new), old
+    assert f"]({source}/raw/v1.2.3/docs/images/fig5_examples.png)" in project_description("1.2.3")
 
 
 def test_everything_that_installs_the_package_uses_its_published_name() -> None:
@@ -65,8 +101,8 @@ def test_conda_needs_what_the_core_and_the_command_line_need() -> None:
 
 
 def test_addresses_of_the_project_are_in_one_place() -> None:
-    """But for that of the source archive in the recipe, which stands beside its hash."""
     texts = [*ROOT.glob("*.md"), ROOT / "CITATION.cff", *(ROOT / ".github").rglob("*.yml"), *(ROOT / "paper").glob("*")]
+    texts += [ROOT / "conda" / "recipe.yaml", *(ROOT / "docs").rglob("*.md"), *(ROOT / "deploy").iterdir()]
     hosts = {url.split("/")[2] for url in PROJECT["urls"].values()}
     for path in texts:
         text = path.read_text(encoding="utf-8")
@@ -86,7 +122,30 @@ def test_workflows_may_read_only_unless_they_publish() -> None:
         workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
         assert workflow["permissions"] == {"contents": "read"}, path.name
         more = {name for name, job in workflow["jobs"].items() if "permissions" in job}
-        assert more <= {"publish"}, path.name
+        assert more <= {"publish", "deploy"}, path.name
+
+
+@pytest.mark.skipif(shutil.which("zizmor") is None, reason="needs zizmor")
+def test_workflows_are_safe() -> None:
+    command = ["zizmor", "--offline", "--no-progress", "--config", ".github/zizmor.yml", ".github/workflows"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(shutil.which("check-jsonschema") is None, reason="needs check-jsonschema")
+def test_workflows_have_the_keys_of_their_schema() -> None:
+    command = ["check-jsonschema", "--builtin-schema", "vendor.github-workflows", *map(str, WORKFLOWS)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_packages_are_published_without_a_password_and_after_all_checks() -> None:
+    jobs = loaded(".github/workflows/wheels.yml")["jobs"]
+    publish = jobs["publish"]
+    assert publish["permissions"] == {"id-token": "write"}
+    assert (publish["needs"], jobs["check"]["needs"]) == (["check"], ["wheels", "sdist"])
+    assert publish["environment"] == "pypi"
+    assert "secrets." not in (ROOT / ".github/workflows/wheels.yml").read_text(encoding="utf-8")
 
 
 @pytest.mark.skipif(shutil.which("actionlint") is None, reason="needs actionlint")

@@ -132,6 +132,26 @@ def test_examples_of_public_names_run_as_pasted(name: str) -> None:
     assert broken == [], "".join(broken)
 
 
+@pytest.mark.parametrize(
+    ("tags", "found"),
+    [
+        ([], {}),
+        (["nightly", "v1.0.0rc1"], {}),
+        (["v0.9.5", "v0.10.1", "v0.10.0"], {"0.10": "v0.10.1"}),
+    ],
+)
+def test_the_site_of_the_newest_release_is_published_with_that_of_main(tags: list[str], found: dict[str, str]) -> None:
+    newest = run_path(str(ROOT / "scripts" / "build_versions.py"))["newest"]
+    assert newest(tags) == found
+
+
+def test_formulas_have_a_font_of_the_site() -> None:
+    style = (DOCS / "_static" / "site.css").read_text(encoding="utf-8")
+    (path,) = re.findall(r'url\("([^"]+)"\)', style)
+    assert (DOCS / "_static" / path).read_bytes()[:4] == b"wOF2"
+    assert (DOCS / "_static" / path).with_name("OFL.txt").exists()
+
+
 def test_signs_in_the_help_of_commands_are_no_markup() -> None:
     names = run_path(str(DOCS / "_extensions" / "click_help.py"))
     lines = ["addresses such as https://... or s3://... and a*b, but https://example.org", ".. code-block:: console"]

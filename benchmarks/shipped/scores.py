@@ -19,10 +19,10 @@ from benchmarks.shipped.peers import (
     tuned_boosting,
     tuned_linear,
 )
+from onepass.estimators.rows import Rows
 from onepass.evaluation.prequential import OURS, Trial
 from onepass.tables.inputs import Inputs, steps
 from onepass.tables.model import TabularModel
-from onepass.tables.rows import Rows
 from onepass.tables.schema import SAMPLE, SchemaOptions, infer_model
 from onepass.tables.targets import NumberTarget
 
@@ -126,7 +126,7 @@ def _after_split(
     ours_at = model.predictions(asked.rows.X, 0.95)
     y, coverage = asked.y, None
     if model.labels:
-        ours = np.column_stack([ours_at[name] for name in model.prediction_names[1:]])
+        ours = np.column_stack([ours_at[name] for name in model.prediction_names((0.95,))[1:]])
     else:
         ours = ours_at["mean"]
         coverage = float(np.mean((ours_at["lower"] <= y) & (y <= ours_at["upper"])))

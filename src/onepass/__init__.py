@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         BayesianPerceptronRegressor,
     )
     from onepass.files.checkpoint import CheckpointError, load, save
+    from onepass.forecasting import BayesianForecaster
     from onepass.layers import Conv2D
     from onepass.merging import merge
     from onepass.models.adaptive import AdaptiveIntervals
@@ -24,19 +25,23 @@ if TYPE_CHECKING:
     from onepass.models.mixture import Mixture
     from onepass.models.network import BayesianNetwork
     from onepass.models.perceptron import BayesianPerceptron
+    from onepass.tables.estimators import BayesianTabularClassifier, BayesianTabularRegressor
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "Activation",
     "AdaptiveIntervals",
     "BayesianCommittee",
+    "BayesianForecaster",
     "BayesianMLPClassifier",
     "BayesianMLPRegressor",
     "BayesianNetwork",
     "BayesianPerceptron",
     "BayesianPerceptronClassifier",
     "BayesianPerceptronRegressor",
+    "BayesianTabularClassifier",
+    "BayesianTabularRegressor",
     "CheckpointError",
     "Conv2D",
     "Mixture",

@@ -19,6 +19,7 @@ PACKAGES = {
     "remote": ("fsspec",),
     "river": ("river",),
     "serve": ("httptools", "msgspec", "prometheus_client", "starlette", "uvicorn", "websockets"),
+    "skpro": ("pandas", "skpro"),
 }
 """The packages that an extra brings and its code imports, by the names under which they are imported."""
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 __all__ = [
+    "INTERVALS",
     "LOOPBACK",
     "MODEL_KINDS",
     "SCOPES",
@@ -20,6 +21,8 @@ SCOPES: tuple[ScopeName, ...] = get_args(ScopeName)
 
 TASKS = ("regression", "counts", "classification")
 """What the target of a table may be."""
+INTERVALS = ("model", "adaptive")
+"""What intervals can be: those of the model, or those that are tracked as targets arrive."""
 MODEL_KINDS = ("perceptron", "network", "auto")
 """What may learn a table; "auto" chooses."""
 

@@ -48,7 +48,7 @@ class ArgumentError(ValueError):
 
 _MANY = 10_000  # numbers
 NO_TARGET = ": leave out rows without a target"
-"""What to do about a target that is no number, where a row has but one."""
+"""What to do about a target that is not a number, where a row has but one."""
 
 
 def as_floats(value: Any, name: str, hint: str = "") -> FloatArray:

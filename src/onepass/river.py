@@ -4,6 +4,7 @@ They need ``pip install 'onepass-learn[river]'``.
 """
 
 from onepass.integrations.river import (
+    Forecaster,
     MLPClassifier,
     MLPRegressor,
     PerceptronClassifier,
@@ -11,4 +12,11 @@ from onepass.integrations.river import (
     SoftmaxClassifier,
 )
 
-__all__ = ["MLPClassifier", "MLPRegressor", "PerceptronClassifier", "PerceptronRegressor", "SoftmaxClassifier"]
+__all__ = [
+    "Forecaster",
+    "MLPClassifier",
+    "MLPRegressor",
+    "PerceptronClassifier",
+    "PerceptronRegressor",
+    "SoftmaxClassifier",
+]

@@ -159,9 +159,9 @@ def test_every_number_promised_is_there(everything: tuple[Path, str]) -> None:
     assert {"sigmoid", "comparison", "classification", "regression"} <= found.keys()
     for key in ("n", "accuracy_mean", "accuracy_std", "logloss_mean"):
         assert len(found["classification"][key]) == 25
-    for key in ("n", "bp_rmse_mean", "bp_rmse_std", "exact_rmse_mean", "gradient_rmse_mean", "gradient_rmse_std"):
+    for key in ("n", "bp_rmse_mean", "bp_rmse_std", "exact_rmse_mean", "one_pass_rmse_mean", "strongest_rmse_std"):
         assert len(found["regression"][key]) == 20
-    assert all(found["regression"][f"{name}_seconds"] > 0 for name in ("bp", "exact", "gradient"))
+    assert all(found["regression"][f"{name}_seconds"] > 0 for name in ("bp", "exact", "one_pass", "batch"))
     assert (found["seed"], found["trials"]) == (0, 3)
 
 

@@ -25,7 +25,7 @@ def model(run: Run, tmp_path: Path) -> Path:
 def test_what_columns_add_stands_beside_the_prediction(run: Run, model: Path, tmp_path: Path) -> None:
     new = write_csv(tmp_path / "new.csv", [*trips(3, seed=1), {**trips(1)[0], "km": "far"}])
     out = tmp_path / "out.csv"
-    assert run("predict", model, new, "--explain", "--keep", "id", "--out", out, "-q").code == 3
+    assert run("predict", model, new, "--explain", "--keep", "id", "--full-precision", "--out", out, "-q").code == 3
     with out.open() as opened:
         rows = list(csv.DictReader(opened))
     assert list(rows[0])[:8] == ["id", "mean", "std", "lower", "upper", "baseline", "std_baseline", "add_km"]

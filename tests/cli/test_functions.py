@@ -47,7 +47,9 @@ def test_predict_and_evaluate_give_what_the_commands_give(run: Run, tmp_path: Pa
     file, path, out = write_csv(tmp_path / "a.csv", trips(300)), tmp_path / "m", tmp_path / "p.jsonl"
     kind = ("--model-kind", "perceptron")
     assert run("fit", file, "--target", "price", "--model", path, *kind, "-q").code == 0
-    assert run("predict", path, file, "--keep", "car", "--level", "0.8", "--out", out, "-q").code == 0
+    assert (
+        run("predict", path, file, "--keep", "car", "--level", "0.8", "--full-precision", "--out", out, "-q").code == 0
+    )
     found = onepass.tables.predict(onepass.load(path), str(file), keep=("car",), level=0.8)
     assert found.to_pylist() == [json.loads(line) for line in out.read_text().splitlines()]
     done = run("evaluate", file, "--target", "price", *kind, "--json", "--test-split", "20%")

@@ -63,11 +63,11 @@ def test_a_column_that_is_nearly_one_of_numbers_is_told_with_the_way_out(run: Ru
     file.write_text("\n".join(["speed,y", *(f"{v},{i % 13}" for i, v in enumerate(values))]) + "\n")
     done = run("fit", file, "--target", "y", "--model", model)
     assert (
-        "column speed: 97.5 % of its values are numbers, but not 'broken'; --as speed=number takes it for numbers and "
-        "rejects rows with others" in done.err
+        "advice: 'speed': 97.5 % of its values are numbers, but not 'broken'; --as speed=number takes it for a number "
+        "and rejects rows with others" in done.err
     )
     asked = run("fit", file, "--target", "y", "--as", "speed=number", "--model", model)
-    assert "takes it for numbers" not in asked.err
+    assert "takes it for a number" not in asked.err
     assert (asked.code, facts(asked.out)["column speed"].startswith("number")) == (3, True)
 
 

@@ -15,7 +15,7 @@ import onepass
 from onepass.cli.main import main
 from onepass.cli.rejects import RejectOptions, Rejects, TooManyRejectsError
 from onepass.tables.reasons import Reason
-from onepass.tables.rows import Reject
+from onepass.tables.rejects import Reject
 from tests.cli.conftest import Run
 from tests.helpers.commands import run_command as process
 from tests.helpers.tables import trips, write_csv

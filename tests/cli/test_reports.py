@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+import onepass
+from onepass.estimators.rows import Rows
 from onepass.evaluation.metrics import OverTime, RootMeanSquaredError
 from onepass.evaluation.metrics.predictions import NumberPredictions
 from onepass.evaluation.prequential import Trial
 from onepass.evaluation.worst_row import WorstRow
-from onepass.reports import model_report
+from onepass.reports import model_report, plots
 from onepass.tables.inputs import Inputs, steps
-from onepass.tables.rows import Rows
 from onepass.tables.schema import SchemaOptions, infer_model
 from onepass.tables.settings import Settings
 from tests.cli.conftest import Run
@@ -34,7 +35,8 @@ def test_the_row_that_ruined_a_score_is_named(run: Run, ruined: Path, tmp_path: 
     assert code == 0
     assert f"one row, {ruined}, line 502, makes" in out
     assert "(--outliers 0.05 has such rows do little harm)" in out
-    assert f"One row, {ruined}, line 502" in html.read_text()
+    assert f"One row, {ruined.name}, line 502" in html.read_text()
+    assert str(ruined.parent) not in html.read_text()
     assert "one row" not in run("evaluate", ruined, "--target", "price", "--outliers", "0.05", "--quiet").out
 
 
@@ -98,7 +100,7 @@ def test_a_contender_off_the_scale_is_named(tmp_path: Path) -> None:
     assert baseline.name not in model_report._learning_caption(trial, ("rmse", "log_likelihood"))
     scores.update(NumberPredictions(np.full(400, 1e6), np.zeros(400)))
     caption = model_report._learning_caption(trial, ("rmse", "log_likelihood"))
-    assert f"Off the scale: {baseline.name} (7.071e+05 at the end)" in caption
+    assert f"{baseline.name} (7.071e+05 at the end)" in caption
 
 
 def test_no_legend_covers_a_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +112,7 @@ def test_no_legend_covers_a_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         figures.append(figure)
         return b"<svg/>"
 
-    monkeypatch.setattr(model_report, "render", keep)
+    monkeypatch.setattr(plots, "render", keep)
     model_report.evaluation_report(a_trial(tmp_path), ["trips.csv"])
     legends = [(legend, figure) for figure in figures for legend in figure.legends]
     assert len(legends) == 3
@@ -180,6 +182,21 @@ def test_rows_that_are_held_out_are_scored_by_a_model_of_all_others(run: Run, tm
     assert scores["rmse"] == pytest.approx(np.sqrt(np.mean((predicted["mean"] - y) ** 2)))
     inside = np.mean((predicted["lower"] <= y) & (y <= predicted["upper"]))
     assert scores["coverage_95"] == pytest.approx(inside, abs=1.0 / tests.sum())
+
+
+def test_the_last_rows_are_scored_by_the_model_that_fit_makes_of_the_others(run: Run, tmp_path: Path) -> None:
+    file, path = write_csv(tmp_path / "trips.csv", trips(300)), tmp_path / "first.onepass"
+    done = run("evaluate", file, "--target", "price", "--test-split", "last:30%", "--json").events[-1]
+    first = write_csv(tmp_path / "first.csv", trips(300)[:210])
+    assert run("fit", first, "--target", "price", "--model", path, "-q").code == 0
+    last = write_csv(tmp_path / "last.csv", trips(300)[210:])
+    predicted = onepass.tables.predict(path, str(last))["mean"].to_numpy()
+    y = np.array([row["price"] for row in trips(300)[210:]])
+    assert done["rows"] == 90
+    assert done["scores"]["onepass"]["rmse"] == pytest.approx(np.sqrt(np.mean((predicted - y) ** 2)))
+    again = run("evaluate", last, "--model", path, "--test-split", "last:50%", "--json").events[-1]
+    assert again["rows"] == 45
+    assert "nor the last rows such as last:20%" in run("evaluate", file, "--test-split", "first:20%").err
 
 
 @pytest.mark.parametrize(

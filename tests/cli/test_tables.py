@@ -107,8 +107,8 @@ def test_every_choice_is_told_in_one_line(data: Path) -> None:
     names = [line.split(":")[0] for line in told]
     columns = [f"column {name}" for name in ("km", "car", "start", "vip", "town", "wait", "id")]
     chosen = ["task", "target", *columns, "model", "activation", "covariance", "noise", "prior", "order"]
-    *first, learned, answers, model = names
-    assert (first, answers, model) == (chosen, "answers", "model")
+    *first, learned, answers, future, model = names
+    assert (first, answers, future, model) == (chosen, "answers", "future", "model")
     assert learned.startswith("learned 3,000 rows in ")
     assert "regression" in told[0]
     assert "ignored: it numbers the rows" in told[8]
@@ -538,12 +538,13 @@ def test_bad_rows_are_written_down_counted_and_not_learned(
     rejects, model = tmp_path / "rejects.csv", tmp_path / "m"
     done = run("fit", with_bad_rows, "--target", "price", "--model", model, "--rejects", rejects)
     assert done.code == 3, done
-    assert "7 rejected" in done.out
+    assert "5 rejected" in done.out
+    assert "left out: 2 rows have no target" in done.err
     found = table(rejects)
     assert [row["reason"] for row in found] == [reason for _, reason in BAD_ROWS]
     lines = with_bad_rows.read_text().splitlines()
     assert [lines[int(row["line"]) - 1] for row in found] == [bad for bad, _ in BAD_ROWS]
-    assert (onepass.load(model).n_rows, onepass.load(model).n_rejected) == (3000, 7)
+    assert (onepass.load(model).n_rows, onepass.load(model).n_rejected) == (3000, 5)
     # The good rows around them are learned as if the bad ones were not there.
     weights = []
     for file in (with_bad_rows, data / "trips.csv"):
@@ -1007,7 +1008,7 @@ def test_only_the_rejects_of_the_interrupted_run_are_gone_on_with(tmp_path: Path
 
     from onepass.cli.rejects import RejectOptions, Rejects
     from onepass.tables.reasons import Reason
-    from onepass.tables.rows import Reject
+    from onepass.tables.rejects import Reject
 
     path = tmp_path / "bad.csv"
     with Rejects(RejectOptions(path)) as log:

@@ -66,7 +66,7 @@ def test_fractions_are_weighted_least_squares(run: Run, tmp_path: Path) -> None:
     y = 3.0 + 2.0 * x + rng.normal(size=400) / np.sqrt(w)
     table = [{"x": a, "w": b, "y": c} for a, b, c in zip(x.tolist(), w.tolist(), y.tolist(), strict=True)]
     file = write_csv(tmp_path / "a.csv", table)
-    options = ("--target", "y", "--noise", "1", "--prior-scale", "1000", "--intercept-scale", "1000")
+    options = ("--target", "y", "--noise", "1", "--prior-scale", "1000", "--intercept-scale", "1000", "--shuffle", "on")
     assert run("fit", file, *options, "--weight", "w", "--model", tmp_path / "m", "-q").code == 0
     found = [float(row["mean"]) for row in predicted(run, tmp_path / "m", file, tmp_path / "out.csv")]
     X = np.column_stack([np.ones(400), x])

@@ -19,7 +19,7 @@ def test_sums_may_be_reordered_in_the_listed_modules_only(monkeypatch: pytest.Mo
     monkeypatch.setattr("setuptools.setup", given.update)
     monkeypatch.setattr("Cython.Build.cythonize", lambda modules, **_: modules)
     monkeypatch.setattr(platform, "machine", lambda: "arm64")  # without the second build
-    found = runpy.run_path("setup.py")
+    found = runpy.run_path("setup.py", run_name="__main__")
     flags = {extension.name.rpartition(".")[2]: found["_flags"](extension) for extension in given["ext_modules"]}
     reordered = {name for name, own in flags.items() if "-fassociative-math" in own or "-O3" in own}
     assert reordered == found["LOOPS"]

@@ -118,9 +118,9 @@ def test_what_is_recorded_of_a_row_is_read_by_name() -> None:
     state = PerceptronProgress(0.3)
     state.log_density, state.row_evidence = -1.5, -3.0
     records = np.full((2, RECORD_SIZE), np.nan)
-    state.record_row(records, 1, 0.25, 4.0, 0.7)
+    state.record_row(records, 1, 0.25, 4.0, 0.7, 9.0)
     seen = RowRecord.of(records)
-    assert (seen.mean[1], seen.var[1], seen.noise[1]) == (0.25, 4.0, 0.7)
+    assert (seen.mean[1], seen.var[1], seen.noise[1], seen.noise_weight[1]) == (0.25, 4.0, 0.7, 9.0)
     assert (seen.log_density[1], seen.evidence[1]) == (-1.5, -3.0)
     assert (seen.distrust[1], seen.suspicion[1]) == (state.trust.distrust, state.trust.suspicion)
     assert np.isnan(records[0]).all()

@@ -72,3 +72,9 @@ def test_standard_deviations_of_the_coefficients() -> None:
             model = BayesianPerceptronClassifier(covariance=covariance).fit(X, y)
             assert model.coef_std_.shape == model.coef_.shape
             assert (model.coef_std_ > 0.0).all()
+
+
+def test_a_row_alone_has_the_probabilities_that_it_has_among_others() -> None:
+    for model in (BayesianPerceptronClassifier(drift="auto"), BayesianPerceptronClassifier(prior_scale="auto")):
+        model.fit(X, RARE)
+        np.testing.assert_allclose(model.predict_proba(X[:1]), model.predict_proba(X[:2])[:1], rtol=1e-12)

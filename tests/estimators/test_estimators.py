@@ -30,6 +30,7 @@ from onepass import (
     BayesianPerceptronRegressor,
 )
 from onepass.estimators.blueprints import SCALES, WIDE_SCALES
+from onepass.estimators.rows import Rows
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 4)) * [1.0, 2.0, 0.5, 1.0] + [0.0, 3.0, 0.0, -1.0]
@@ -354,9 +355,9 @@ def test_weights_of_rows_that_are_predicted_first() -> None:
     expected = clone(one).fit(X[:50], NUMBERS[:50]).predict(X[50:51])
     np.testing.assert_allclose(nothing.mean, expected)
     before = one.predict(X)
-    one._learner.predict_then_learn(X, NUMBERS, np.zeros(300))
+    one._learner.predict_then_learn(Rows(X, NUMBERS, np.zeros(300)))
     np.testing.assert_array_equal(one.predict(X), before)
-    one._learner.learn(X, NUMBERS, np.zeros(300))
+    one._learner.learn(Rows(X, NUMBERS, np.zeros(300)))
     np.testing.assert_array_equal(one.predict(X), before)
 
 

@@ -20,8 +20,8 @@ from onepass import (
 )
 from onepass.beliefs import block, diagonal, full
 from onepass.estimators import learner_of
+from onepass.estimators.rows import Rows
 from onepass.estimators.scaling import Scaling
-from onepass.tables.rows import Rows
 from tests.helpers.savable_models import table
 
 MOST_FRAMES = 7
@@ -87,7 +87,7 @@ def test_few_frames_lie_between_a_table_and_the_engine(
 ) -> None:
     model = table(X, Y)
     model.estimator = clone(estimator).fit(X, y)
-    rows = Rows(X[:n], y[:n], (), n)
+    rows = Rows(X[:n], y[:n])
     chain = frames_to_the_engine(monkeypatch, lambda: model.learn(rows))
     assert chain[0] == "TabularModel.learn"
     mixture = FRAMES_OF_A_MIXTURE if estimator.prior_scale == "auto" else 0
@@ -116,7 +116,7 @@ def test_rows_reach_the_models_as_they_were_given(estimator: Any, monkeypatch: p
     seen: list[Any] = []
     mixture = estimator._learner.state.mixtures[0]
     monkeypatch.setattr(mixture, "learn", lambda rows, column: seen.append((rows, column)))
-    learner_of(estimator).learn(X[:5], Y[:5])
+    learner_of(estimator).learn(Rows(X[:5], Y[:5]))
     ((rows, column),) = seen
     assert rows.base is X  # a view: neither copied nor scaled
     assert np.shares_memory(column, Y)
@@ -191,3 +191,14 @@ def test_rows_seen_count_once_whatever_their_weight(options: dict[str, Any], tmp
         onepass.save(model, tmp_path / "model")
         again = onepass.load(tmp_path / "model").partial_fit(X[:5], Y[:5])
         assert again.n_seen_ == 45
+
+
+def test_rows_around_one_of_weight_0_are_learned_all_or_none() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(320, 2)), rng.normal(size=320)
+    model = BayesianPerceptronRegressor().fit(X[:300], y[:300])
+    before, bad, weights = model.predict(X), X[300:].copy(), np.ones(20)
+    bad[15], weights[10] = 1e200, 0.0
+    with pytest.raises(ValueError, match=r"too large|finite|overflow"):
+        model.predict_then_learn(bad, y[300:], sample_weight=weights)
+    np.testing.assert_array_equal(model.predict(X), before)

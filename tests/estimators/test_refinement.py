@@ -10,8 +10,8 @@ from sklearn.base import clone
 import onepass
 from onepass import BayesianMLPClassifier, BayesianMLPRegressor, BayesianNetwork
 from onepass.estimators import refinement
-from onepass.estimators.batch import Batch
 from onepass.estimators.refinement import PASSES, best_passes, held_out_densities, trial_split
+from onepass.estimators.rows import Rows
 
 rng = np.random.default_rng(3)
 X = rng.normal(size=(300, 3))
@@ -80,17 +80,15 @@ def test_the_number_of_passes_is_what_predicts_rows_held_out_better(y: Any, pass
 
 
 def test_the_densities_are_those_of_networks_that_made_so_many_passes() -> None:
-    learned, held_out = trial_split(Batch(X, WAVY[:, None]), np.random.default_rng(0)) or (None, None)
+    learned, held_out = trial_split(Rows(X, WAVY[:, None]), np.random.default_rng(0)) or (None, None)
     assert learned is not None
     assert held_out is not None
     assert (len(learned), len(held_out)) == (240, 60)
-    assert len(np.unique(np.concatenate([learned.rows, held_out.rows])[:, 0])) == 300  # no row is in both
-    found = held_out_densities(
-        BayesianNetwork(3, (6,)), Batch(learned.rows, learned.targets[:, 0]), Batch(held_out.rows, held_out.targets)
-    )
+    assert len(np.unique(np.concatenate([learned.X, held_out.X])[:, 0])) == 300  # no row is in both
+    found = held_out_densities(BayesianNetwork(3, (6,)), Rows(learned.X, learned.y[:, 0]), Rows(held_out.X, held_out.y))
     for number, total in zip(PASSES, found, strict=True):
-        network = BayesianNetwork(3, (6,)).learn(learned.rows, learned.targets[:, 0], passes=number, refine="ep")
-        assert total == pytest.approx(network.log_predictive(held_out.rows, held_out.targets[:, 0]).sum())
+        network = BayesianNetwork(3, (6,)).learn(learned.X, learned.y[:, 0], passes=number, refine="ep")
+        assert total == pytest.approx(network.log_predictive(held_out.X, held_out.y[:, 0]).sum())
     assert best_passes(np.array([1.0, 2.0])) == 5
     assert best_passes(np.array([2.0, 2.0])) == 1
 
@@ -121,7 +119,7 @@ def test_one_pass_is_made_of_few_rows_and_of_too_many(monkeypatch: pytest.Monkey
 
 def test_the_sample_of_a_large_batch_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refinement, "_MOST_ROWS", 100)
-    learned, held_out = trial_split(Batch(X, WAVY[:, None]), np.random.default_rng(0)) or (Batch(X[:0], X[:0]),) * 2
+    learned, held_out = trial_split(Rows(X, WAVY[:, None]), np.random.default_rng(0)) or (Rows(X[:0], X[:0]),) * 2
     assert (len(learned), len(held_out)) == (80, 20)
 
 

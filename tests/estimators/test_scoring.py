@@ -13,6 +13,7 @@ from onepass import (
     BayesianPerceptronRegressor,
 )
 from onepass.estimators import learner_of
+from onepass.estimators.rows import Rows
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 3))
@@ -37,9 +38,9 @@ def test_a_row_is_scored_as_before_it_is_learned(estimator: Any, y: Any) -> None
     model = estimator.fit(X, y)
     targets = y.astype(np.float64)
     before = model.n_seen_
-    found = learner_of(model).score(X[:5], targets[:5])
+    found = learner_of(model).score(Rows(X[:5], targets[:5]))
     assert model.n_seen_ == before
     for row in range(5):
-        learned = learner_of(copy.deepcopy(model)).predict_then_learn(X[row : row + 1], targets[row : row + 1])
+        learned = learner_of(copy.deepcopy(model)).predict_then_learn(Rows(X[row : row + 1], targets[row : row + 1]))
         for name in ("mean", "epistemic", "aleatoric", "log_density", "outlier_probability"):
             np.testing.assert_allclose(getattr(found, name)[row], getattr(learned, name)[0], rtol=1e-9, atol=1e-12)

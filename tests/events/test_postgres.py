@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from errno import ECONNREFUSED, ECONNRESET
+from typing import Any
 
 import psycopg
 import pytest
@@ -130,25 +131,58 @@ def test_a_server_that_is_away(server: OwnPostgresServer, place: PostgresPlace) 
     with open_event_log(place.target) as store:
         fill(store, 2)
         server.kill()
-        answers = []
+        answers: dict[str, int | None] = {}
 
         def is_refused() -> bool:
-            answers.append(_refused(store))
-            return answers[-1] == ECONNREFUSED
+            key = f"try {len(answers)}"
+            answers[key] = _refused(store, key)
+            return answers[key] == ECONNREFUSED
 
         wait_until(is_refused, "the rest of the server to end")
-        assert set(answers) <= {None, ECONNREFUSED, ECONNRESET}
+        assert set(answers.values()) <= {None, ECONNREFUSED, ECONNRESET}
         server.start()
-        assert store.append("s", "row", "new").number == 3 + answers.count(None)
+        there = {event.key for event in store.events("s", after=2)}
+        assert {key for key, refused in answers.items() if refused is None} <= there  # no acknowledged one is lost
+        for key in answers:  # whatever came of those that were refused, they can be tried again
+            store.append("s", "row", key)
+        assert [event.key for event in store.events("s", after=2)] == [
+            *(key for key in answers if key in there),
+            *(key for key in answers if key not in there),
+        ]
+        assert store.check() == []
 
 
-def _refused(store: EventLog) -> int | None:
+def _refused(store: EventLog, key: str) -> int | None:
     """The number of the error with which an append is refused; none while a process of the server outlives it."""
     try:
-        store.append("s", "row", "new")
+        store.append("s", "row", key)
     except EventStoreError as error:
         return error.errno
     return None
+
+
+@pytest.mark.parametrize("arrives", [True, False], ids=["it arrived", "it did not arrive"])
+def test_an_append_whose_commit_was_cut_off_is_not_acknowledged_and_can_be_tried_again(
+    place: PostgresPlace, monkeypatch: pytest.MonkeyPatch, arrives: bool
+) -> None:
+    """Whether the server has carried out the last COMMIT of a connection that was lost is unknown to its client."""
+    run = PostgresDatabase._run_once
+
+    def cut(database: PostgresDatabase, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        if statement != "COMMIT":
+            return run(database, statement, *values)
+        if arrives:
+            run(database, statement, *values)
+        cut_off(store, place)
+        return run(database, "SELECT 1")  # the answer that does not come
+
+    with open_event_log(place.target) as store:
+        fill(store, 2)
+        monkeypatch.setattr(PostgresDatabase, "_run_once", cut)
+        assert _refused(store, "new") == ECONNRESET
+        monkeypatch.undo()
+        assert numbers(store) == ([1, 2, 3] if arrives else [1, 2])
+        assert [store.append("s", "row", key).number for key in ("new", "new", "next")] == [3, 3, 4]
 
 
 def test_a_writer_that_was_cut_off_is_the_writer_again_unless_another_is(place: PostgresPlace) -> None:
@@ -395,7 +429,7 @@ def test_what_is_too_large_is_refused_in_words(place: PostgresPlace) -> None:
         (psycopg.errors.DiskFull(), errno.ENOSPC, "disk is full; nothing was written"),
         (psycopg.errors.DataCorrupted(), errno.EBADMSG, "damaged; restore it from a backup"),
         (psycopg.errors.UniqueViolation(), errno.EBADMSG, "damaged"),
-        (psycopg.errors.QueryCanceled(), errno.EAGAIN, "told to stop; nothing was written"),
+        (psycopg.errors.QueryCanceled(), errno.EAGAIN, "asked to stop; nothing was written"),
         (psycopg.errors.UndefinedTable("no such\ntable"), errno.EIO, "PostgreSQL reports 'no such'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Moments and matches of the graphs against quadrature, and the polynomial for ``erfc``."""
+"""Moments and matches of the graphs against quadrature and the engine, and the polynomial for ``erfc``."""
 
 from typing import Any
 
@@ -39,6 +39,20 @@ def test_moments_are_those_of_quadrature(name: str, mean: float, var: float) -> 
     assert abs(first[0][0, 0] - truth[0]) < 3e-7 * scale
     assert abs(first[1][0, 0] - truth[1]) < 3e-7 * scale**2
     assert abs(second[0][0, 0] - truth[2]) < 3e-7
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_moments_are_those_of_the_engine_up_to_rounding(name: str) -> None:
+    """Quadrature would not see that a formula has another series, branch or constant than the compiled one."""
+    means = (-30.0, -8.0, -3.0, -1.0, -0.2, 0.0, 0.2, 1.0, 3.0, 8.0, 30.0)
+    points = np.array([(mean, var) for mean in means for var in (0, 1e-4, 0.01, 0.3, 1, 1.01, 3, 9, 60, 1e3)])
+    activation, x = as_activation(name), row(2)
+    found = activation_moments(activation, part(x, 0, 1), part(x, 1, 2))
+    first, second = evaluated(found[:2], x, points), evaluated((found[2], found[1]), x, points)
+    scale = np.abs([float(activation(mean)) for mean in points[:, 0]]) + np.sqrt(points[:, 1])
+    mean, var, slope = activation.moments(points[:, 0], points[:, 1])
+    for exported, compiled, unit in ((first[0], mean, scale), (first[1], var, scale**2), (second[0], slope, 1.0)):
+        assert (np.abs(np.ravel(exported) - compiled) <= 1e-13 * np.abs(compiled) + 1e-15 * unit).all()
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,10 @@ def test_rows_of_the_file_are_predicted_as_by_the_command(
         writer.writerows(rows)
     fit = ["--target", "y", "--task", "regression", "--model-kind", "perceptron", "--model", tmp_path / "m.onepass"]
     assert run_here("fit", tmp_path / "t.csv", *fit, "--missing", "k.A.,NA,N/A,unknown,-", "--quiet") == 0
-    assert run_here("predict", tmp_path / "m.onepass", tmp_path / "t.csv", "--out", tmp_path / "p.csv") == 0
+    assert (
+        run_here("predict", tmp_path / "m.onepass", tmp_path / "t.csv", "--out", tmp_path / "p.csv", "--full-precision")
+        == 0
+    )
     with (tmp_path / "t.csv").open(newline="", encoding="utf-8") as file:
         mean, std = numpy_module(load(tmp_path / "m.onepass"))["predict"](list(csv.DictReader(file)))
     true = np.genfromtxt(tmp_path / "p.csv", delimiter=",", names=True)

@@ -225,7 +225,11 @@ def test_files_that_are_none_of_ours_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("format_version", "3", "format version 3, written by onepass '0.2.0'.*reads version 2 only: upgrade onepass"),
+        (
+            "format_version",
+            "3",
+            f"format version 3, written by onepass '{onepass.__version__}'.*reads version 2 only: upgrade onepass",
+        ),
         ("format_version", "1", "format version 1, written by onepass .*reads version 2 only: learn the model again"),
         ("format_version", "9" * 5000, "no format version"),
         ("format_version", None, "no format version"),

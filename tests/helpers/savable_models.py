@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 import onepass
+import onepass.forecasting
 from onepass.decisions import UCB, ContextualBandit
 from onepass.estimators import FleetEstimator
+from onepass.estimators.rows import Rows
 from onepass.paper.kalman_network import KalmanNetwork
 from onepass.river import (
     MLPClassifier,
@@ -41,6 +43,10 @@ def predicted(model: Any, X: Any) -> list[Any]:
         return list(model.predict(X, keys=["ann", "bob", "eve", "ann", "new"]).tolist())
     if isinstance(model, onepass.PerceptronFleet):
         return list(model.predict(X, keys=["ann", "bob", "eve", "ann", "new"]).mean.tolist())
+    if isinstance(model, onepass.BayesianForecaster):
+        return list(model.forecast(3).mean.tolist())
+    if isinstance(model, onepass.forecasting.ForecastingFleet):
+        return list(model.forecast(3, key="bob").mean.tolist())
     if isinstance(model, ContextualBandit):
         return list(np.hstack([model.predict(X).reward_mean, model.propensities(X)]).tolist())
     if hasattr(model, "predict_proba"):
@@ -154,9 +160,11 @@ def models() -> dict[str, Any]:
         "mlp-regressor": onepass.BayesianMLPRegressor((4,)).fit(X, score),
         "mlp-members": onepass.BayesianMLPRegressor((4,), members=2).fit(X, score),
         "fleet": onepass.PerceptronFleet(3).learn(X, label.astype(float), keys=keys),
-        "fleet-estimator": FleetEstimator(3).learn(X, score, keys=keys),
+        "fleet-estimator": FleetEstimator(3).learn(Rows(X, score, keys=tuple(keys))),
         "table": table(X, score),
         "log-table": table(X, np.exp(score), log_target=True),
+        "tabular-regressor": onepass.BayesianTabularRegressor().fit(X, score),
+        "tabular-classifier": onepass.BayesianTabularClassifier(kinds={"x1": "number"}).fit(X, label),
         "table-comparison": table(X, score, onepass.BayesianMLPRegressor((4,), standardize=False)),
         "table-of-texts": table_of_texts(),
         "robust-perceptron": onepass.BayesianPerceptron(3, "linear", noise="learn", outliers=0.05).learn(X, spiked),
@@ -166,6 +174,8 @@ def models() -> dict[str, Any]:
         "low-rank-network": onepass.BayesianNetwork(3, (4,), covariance="low_rank").learn(X, score),
         "image-network": onepass.BayesianNetwork((1, 3), (onepass.Conv2D(2, 1), 4)).learn(X, score),
         "mlp-images": onepass.BayesianMLPClassifier((onepass.Conv2D(2, 1),), image_shape=(1, 3)).fit(X, label),
+        "forecaster": onepass.BayesianForecaster(2, 3).learn(score),
+        "forecasting-fleet": onepass.forecasting.ForecastingFleet(2, 3).learn(score, keys=keys),
         "bandit": bandit(X, arms=["a", "b", 3], drift="auto", standardize=True),
         "bandit-network": bandit(X, arms=["a", "b", 3], hidden=(4,), covariance="kronecker", policy=UCB(0.9)),
         "bandit-features": bandit(X, arms={"a": [1.0], "b": [0.5], 3: [-1.0]}, observation="gaussian"),

@@ -9,6 +9,7 @@ import numpy as np
 
 import onepass
 from onepass.estimators import FleetEstimator
+from onepass.estimators.rows import Rows
 from onepass.files.checkpoint import from_bytes, to_bytes
 from onepass.service.declared import declared_content
 from onepass.service.served import RowModel, serve
@@ -185,7 +186,8 @@ def fleet(model: Any, target: Callable[[Rng], Any], key: Callable[[Rng], Any], n
     """A fleet that has learned rows of three numbers."""
     rng = np.random.default_rng(3)
     rows, targets, keys = zip(*((numbers(rng), target(rng), key(rng)) for _ in range(n)), strict=True)
-    return model.learn(np.array(rows, dtype=float), np.array(targets, dtype=float), keys=list(keys))
+    X, y = np.array(rows, dtype=float), np.array(targets, dtype=float)
+    return model.learn(Rows(X, y, keys=keys)) if isinstance(model, FleetEstimator) else model.learn(X, y, keys=keys)
 
 
 Perceptron, Network, Committee = onepass.BayesianPerceptron, onepass.BayesianNetwork, onepass.BayesianCommittee

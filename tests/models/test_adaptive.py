@@ -66,13 +66,15 @@ def test_any_split_gives_the_same() -> None:
 
 def test_targets_that_come_late_are_scored_with_what_was_predicted() -> None:
     adaptive = AdaptiveIntervals(BayesianPerceptron(2, "linear", noise=0.09)).learn(X[:100], STREAMS["steady"][:100])
-    seen, before = adaptive.predict(X[100:130]), adaptive.tracker.quantiles
-    adaptive.learn(X[200:260], STREAMS["steady"][200:260])
-    now = adaptive.tracker.quantiles
-    given = adaptive.observe(seen, seen.mean + 9.0)
-    np.testing.assert_array_equal(given[0], now)
-    assert not np.array_equal(before, now)
-    assert adaptive.tracker.quantiles[-1] > now[-1]
+    seen, before = adaptive.predict(X[100:130]), adaptive.predict(X[100:130]).interval(0.95)
+    adaptive.learn(X[200:260], 5.0 + STREAMS["steady"][200:260])  # which moves the upper limits up
+    ends = adaptive.tracker.ends.copy()
+    assert (adaptive.interval(X[100:130], 0.95)[1] > before[1]).all()
+    np.testing.assert_array_equal(seen.interval(0.95), before)
+    scored = adaptive.observe(seen, before[1] + 1e-6)  # beyond the limit that was given, and within the one of today
+    np.testing.assert_array_equal(scored.interval(0.95), before)
+    upper = adaptive.tracker.levels.index(0.95) - len(adaptive.tracker.levels)
+    assert adaptive.tracker.ends[upper] > ends[upper]
     assert adaptive.n_seen == 160
 
 

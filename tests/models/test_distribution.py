@@ -148,18 +148,44 @@ def test_the_components_of_a_mixture_make_up_its_distribution() -> None:
     np.testing.assert_array_equal(alone.mean, learned("perceptron")[0].predict(X[60:]).mean)
 
 
-def test_rows_predicted_before_they_are_learned_have_distributions_but_no_other_densities() -> None:
+def test_rows_predicted_before_they_are_learned_have_distributions() -> None:
     for name in CONTINUOUS:
         model, y = learned(name)
         apart = learned(name)[0]
         seen = model.predict_then_learn(X[60:], y[60:])
         np.testing.assert_allclose([side[0] for side in seen.interval()], apart.predict(X[60]).interval(), rtol=1e-6)
-        with pytest.raises(ValueError, match="log_predictive"):
-            seen.logpdf(y[60:])
+        assert seen.logpdf(y[60:])[0] == pytest.approx(apart.predict(X[60]).without_model().logpdf(y[60]), rel=1e-4)
+
+
+@pytest.mark.parametrize("name", [*CONTINUOUS, "counts", "network of counts", "labels"])
+def test_without_its_model_a_prediction_has_the_density_of_its_distribution_function(name: str) -> None:
+    model, y = learned(name)
+    seen = model.predict(X[60:])
+    bare = seen.without_model()
+    if y is NUMBERS:
+        step = 1e-5
+        slope = (bare.cdf(y[60:] + step) - bare.cdf(y[60:] - step)) / (2.0 * step)
+        np.testing.assert_allclose(bare.pdf(y[60:]), slope, rtol=1e-4, atol=1e-9)
+    else:
+        np.testing.assert_allclose(bare.pdf(y[60:]), bare.cdf(y[60:]) - bare.cdf(y[60:] - 1.0), rtol=2e-3, atol=1e-6)
+        np.testing.assert_array_equal(bare.pdf(y[60:] + 0.5), 0.0)
+    if name != "outliers":
+        np.testing.assert_allclose(bare.logpdf(y[60:]), seen.logpdf(y[60:]), atol=0.1)
+    grid = np.array([[0.0], [1.0], [2.0]])
+    for each in (seen, bare):
+        if y is not LABELS:
+            np.testing.assert_allclose(each.pdf(grid), [each.pdf(np.full(20, value)) for value in grid[:, 0]])
+
+
+def test_classes_have_probabilities_without_their_model_too() -> None:
+    kinds = np.digitize(NUMBERS, [-1.0, 1.0])
+    seen = BayesianNetwork(2, (5,), 3, observation="categorical").learn(X, kinds).predict(X)
+    np.testing.assert_allclose(seen.without_model().pdf(kinds), seen.probabilities[np.arange(80), kinds])
+    assert seen.pdf(kinds)[3] == pytest.approx(seen.without_model().pdf(kinds)[3])
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_pickled_prediction_keeps_all_but_its_densities(name: str) -> None:
+def test_a_pickled_prediction_has_no_model(name: str) -> None:
     model, y = learned(name)
     seen = model.predict(X[60:])
     limits = seen.interval(0.8)
@@ -167,8 +193,7 @@ def test_a_pickled_prediction_keeps_all_but_its_densities(name: str) -> None:
     model.learn(X[60:], y[60:])
     np.testing.assert_array_equal(twin.interval(0.8), limits)
     np.testing.assert_array_equal(twin.cdf(y[60:]), seen.cdf(y[60:]))
-    with pytest.raises(ValueError, match="no densities"):
-        twin.logpdf(y[60:])
+    np.testing.assert_array_equal(twin.logpdf(y[60:]), seen.without_model().logpdf(y[60:]))
 
 
 def test_fleets_predict_as_their_perceptrons() -> None:
@@ -178,6 +203,7 @@ def test_fleets_predict_as_their_perceptrons() -> None:
         alone = fleet.perceptron(key).predict(X[k])
         np.testing.assert_allclose([side[k] for side in seen.interval(0.9)], alone.interval(0.9), rtol=1e-9)
         assert seen.cdf(0.3)[k] == pytest.approx(alone.cdf(0.3), rel=1e-9)
+        assert seen.logpdf(0.3)[k] == pytest.approx(alone.without_model().logpdf(0.3), rel=1e-9)
 
 
 class Doubled:
@@ -209,6 +235,9 @@ class Logarithm:
     def log_slope(self, y: Any) -> Any:
         return -np.log(y)
 
+    def moments(self, seen: Any) -> None:
+        return None
+
 
 def test_targets_in_other_units() -> None:
     plain = learned("perceptron")[0].predict(X[60:])
@@ -238,3 +267,29 @@ def test_targets_whose_logarithm_was_learned() -> None:
 def test_what_is_no_probability_has_no_quantile(q: float) -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         learned("perceptron")[0].predict(X[0]).ppf(q)
+
+
+def test_where_a_row_lies_does_not_depend_on_the_rows_next_to_it() -> None:
+    """The noise of the first rows is hardly known, that of the last ones well."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 2)), rng.normal(size=300)
+    whole = BayesianPerceptron(2, "linear", noise="learn").predict_then_learn(X, y)
+    model = BayesianPerceptron(2, "linear", noise="learn")
+    parts = [
+        model.predict_then_learn(X[rows], y[rows]).normal_score(y[rows]) for rows in (slice(0, 150), slice(150, 300))
+    ]
+    np.testing.assert_allclose(np.concatenate(parts), whole.normal_score(y), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["perceptron", "learned noise", "outliers", "drift", "committee"])
+def test_wider_predictions(name: str) -> None:
+    model, y = learned(name)
+    plain = model.predict(X[60:])
+    wide, nearer = plain.widened(1.5), plain.mean + (y[60:] - plain.mean) / 1.5
+    np.testing.assert_allclose(wide.mean, plain.mean, rtol=1e-12)
+    np.testing.assert_allclose(wide.std, 1.5 * plain.std, rtol=1e-12)
+    np.testing.assert_allclose(wide.aleatoric, plain.aleatoric, rtol=1e-12)
+    np.testing.assert_allclose(wide.logpdf(y[60:]), plain.logpdf(nearer) - np.log(1.5), rtol=1e-9)
+    np.testing.assert_allclose(wide.cdf(y[60:]), plain.cdf(nearer), rtol=1e-9)
+    for ends, own in zip(wide.interval(0.8), plain.interval(0.8), strict=True):
+        np.testing.assert_allclose(ends, plain.mean + 1.5 * (own - plain.mean), rtol=1e-9, atol=1e-9)

@@ -39,6 +39,6 @@ def test_the_gain_of_a_row_is_its_log_density_unless_it_says_otherwise() -> None
 
 def test_a_model_alone_is_its_only_component() -> None:
     prediction = BayesianPerceptron(2, "linear", noise=0.1).predict(X).moments
-    parts = Parts.alone(prediction, 30)
+    parts = Parts.alone(prediction, np.zeros(30))
     assert parts.weights.tolist() == [[1.0] * 30]
     assert parts.predictions == [prediction]

@@ -169,21 +169,28 @@ class TestGradient:
     def test_the_search_scores_each_recipe_as_if_it_were_alone(self) -> None:
         data = regression.Trials.draw(0, 3, 2)
         scores = gradient.search(data.x[:, :4], data.y[:, :4], data.x_test, data.y_test, data.start, nothing)
-        assert len(scores) == len(gradient.STARTS) * len(gradient.LEARNING_RATES) * len(gradient.EPOCHS)
+        assert len(scores) == len(gradient.STARTS) * len(gradient.LEARNING_RATES) * (1 + len(gradient.EPOCHS))
         for score in scores[:: len(scores) // 7]:
             start = gradient.initial_weights(score.recipe.start, data.start)
             with np.errstate(over="ignore", invalid="ignore"):
-                rmse = [
-                    gradient.rmse(
-                        gradient.descend(
-                            start, data.x[:, :n], data.y[:, :n], score.recipe.learning_rate, score.recipe.epochs
-                        ),
-                        data.x_test,
-                        data.y_test,
-                    ).mean()
-                    for n in range(1, 5)
-                ]
+                trained = gradient.train(score.recipe, start, data.x[:, :4], data.y[:, :4])
+                rmse = [gradient.rmse(weights, data.x_test, data.y_test).mean() for weights in trained]
             assert score.rmse == pytest.approx(np.mean(rmse), rel=1e-9)
+
+    def test_one_pass_takes_one_step_per_point_in_order(self) -> None:
+        start, rate = np.array([0.3, -0.2]), 0.05
+        by_hand = start
+        for x, y in zip(self.x, self.y, strict=True):
+            a = by_hand[0] + by_hand[1] * x
+            by_hand = by_hand - (2 * rate * (a - y) * np.array([1.0, x]) if a > 0 else 0.0)
+        *_, last = gradient.train(Recipe("small", rate, None), start, self.x, self.y)
+        assert last == pytest.approx(by_hand, abs=1e-12)
+
+    def test_batches_begin_again_with_every_point(self) -> None:
+        start = np.array([0.5, 0.1])
+        trained = list(gradient.train(Recipe("small", 0.05, 10), start, self.x, self.y))
+        assert len(trained) == len(self.x)
+        assert trained[2] == pytest.approx(gradient.descend(start, self.x[:3], self.y[:3], 0.05, 10), abs=1e-12)
 
     def test_nobody_pays_for_a_gain_below_one_percent(self) -> None:
         scores = [
@@ -198,13 +205,17 @@ class TestRegression:
     def test_all_learn_and_the_numbers_are_complete(self) -> None:
         numbers = regression.run(0, 4, nothing).numbers()
         assert numbers["n"] == list(range(1, 21))
-        for name in ("bp", "exact", "gradient"):
+        for name in ("bp", "exact", *gradient.BASELINES):
             curve = numbers[f"{name}_rmse_mean"]
             assert len(curve) == len(numbers[f"{name}_rmse_std"]) == 20
-            assert curve[-1] < 0.7 < curve[0]
+            assert curve[-1] < 0.5 * curve[0]
             assert len(numbers[f"{name}_seconds_by_n"]) == 20
             assert numbers[f"{name}_seconds"] == numbers[f"{name}_seconds_by_n"][-1]
-        assert len(numbers["gradient_grid"]) == 45
+        assert len(numbers["gradient_grid"]) == 84
+        for name, baseline in gradient.BASELINES.items():
+            recipe = numbers[f"{name}_recipe"]
+            assert recipe["start"] in baseline.starts
+            assert (recipe["epochs"] is None) == baseline.one_pass
 
     def test_the_recipe_is_chosen_on_other_trials_than_those_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
         searched: list[FloatArray] = []
@@ -212,7 +223,7 @@ class TestRegression:
 
         def search(x: FloatArray, *_: Any) -> list[Score]:
             searched.append(x)
-            return [Score(Recipe("small", 0.1, 1), 1.0)]
+            return [Score(Recipe(start, 0.1, epochs), 1.0) for start in gradient.STARTS for epochs in (None, 1)]
 
         def curve(recipe: Recipe, data: regression.Trials) -> FloatArray:
             reported.append(data.x)

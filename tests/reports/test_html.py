@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from onepass.reports.html import Picture, Report, Section, Table, plain, render_html
+from onepass.reports.html import Claim, Picture, Report, Section, Table, Verdict, plain, render_html
 from tests.helpers.browser import needs_browser, open_in_browser
 
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="8" height="4"><rect width="8" height="4"/></svg>'
@@ -19,7 +19,8 @@ def a_report(svg: bytes = SVG) -> Report:
         pictures=(Picture("curve", "A curve, 1 < 2.", svg),),
         tables=(Table("All of it", ("", "paper"), (("error", "0.1"), ("  largest", "0.2"))),),
         reading="Yes.",
-        verdict="Holds.",
+        answer="Holds.",
+        claims=(Claim("a < b", "0.1 < 0.2", Verdict.IN_PART), Claim("b < a", "not so", Verdict.FAILS)),
         departures=("Not always.",),
     )
     return Report("Title", "Lead.", (section,), (("seed", "7"),))
@@ -48,6 +49,15 @@ def test_the_page_is_well_formed_and_fetches_nothing() -> None:
     assert tags.open == []
     assert tags.sources
     assert all(source.startswith(("data:", "#")) for source in tags.sources)
+
+
+def test_claims_and_verdicts_come_first_in_words() -> None:
+    html = render_html(a_report())
+    box = html[html.index('<section class="verdicts"') : html.index("<nav")]
+    assert [box.count(word) for word in (">holds in part<", ">does not hold<", ">holds<")] == [1, 1, 0]
+    assert '<a href="#first">' in box
+    assert "a &lt; b" in box
+    assert 'class="verdicts"' not in render_html(Report("Title", "Lead.", ()))
 
 
 def test_text_is_escaped_and_marked_up() -> None:

@@ -1,6 +1,7 @@
 """Models from descriptions: those that are sound are made, and what is wrong with others is named."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,7 @@ def test_a_model_of_described_columns_answers_by_its_prior_and_then_learns(
         assert (high > label).all()
     before = model.content()
     for _ in range(30):
-        model.learn(numbers.at([0]), y)
+        model.learn(replace(numbers.at([0]), y=y))
     assert model.n_seen == 30
     assert model.content() != before
     after = model.predict(numbers.at([0]), 0.95)
@@ -123,8 +124,8 @@ def test_a_model_that_has_learned_nothing_learns_as_one_that_was_never_saved() -
     assert isinstance(second, RowModel)
     numbers, _ = first.read([ROW], [None])
     y, _ = first.read_targets([110.0])
-    first.learn(numbers, y)
-    second.learn(numbers, y)
+    first.learn(replace(numbers, y=y))
+    second.learn(replace(numbers, y=y))
     assert first.content() == second.content()
 
 

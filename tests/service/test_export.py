@@ -11,7 +11,7 @@ import pytest
 from onepass.service import export
 from onepass.service.export import export_events
 from onepass.service.operations import Decide
-from onepass.service.wire import DecideRequest, LabelRequest, LearnRequest, PredictRequest, RewardRequest, Rows
+from onepass.service.wire import DecideRequest, LabelRequest, LearnRequest, PredictRequest, RewardRequest, RowsRequest
 from tests.service.running import four_models, served
 
 X: dict[str, Any] = {"a": 1.0, "b": -0.5}
@@ -28,9 +28,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         running.ask(model.learn(LearnRequest(X, 2.0, id="row")))
         running.ask(model.predict(PredictRequest(X, id="order")))
         running.ask(model.label(LabelRequest("order", 3.0)))
-        running.ask(model.learn_rows(Rows(records=[{"x": X, "y": 1.0}, {"x": X, "y": 2.0}]), "two"))
+        running.ask(model.learn_rows(RowsRequest(records=[{"x": X, "y": 1.0}, {"x": X, "y": 2.0}]), "two"))
         table = pa.RecordBatch.from_pydict({"a": [0.5], "b": [1.5], "number": [2.5]})
-        running.ask(model.learn_rows(Rows(table=table), "arrow"))
+        running.ask(model.learn_rows(RowsRequest(table=table), "arrow"))
         running.ask(model.learn(LearnRequest(X, 4.0, id="secret")))
         running.ask(model.forget("secret"))
         running.ask(bandit.carry_out(Decide(DecideRequest([0.25, 4.0], id="choice"))))

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from onepass.service.host import HostedModel
-from onepass.service.wire import LabelRequest, LearnRequest, PredictRequest, Rows
+from onepass.service.wire import LabelRequest, LearnRequest, PredictRequest, RowsRequest
 from tests.service.running import outcome, regressor, served
 
 Ask = Callable[[HostedModel], Any]
 
 KINDS: dict[str, Ask] = {
     "learn": lambda model: model.learn(LearnRequest([1.0, 2.0], 3.0, id="a")),
-    "rows": lambda model: model.learn_rows(Rows(records=[{"x": [1.0, 2.0], "y": 3.0}]), "a"),
+    "rows": lambda model: model.learn_rows(RowsRequest(records=[{"x": [1.0, 2.0], "y": 3.0}]), "a"),
     "predict": lambda model: model.predict(PredictRequest([1.0, 2.0], id="a")),
     "label": lambda model: model.label(LabelRequest("a", 3.0)),
 }
@@ -48,8 +48,8 @@ SAME: list[tuple[Ask, Ask]] = [
         lambda model: model.label(LabelRequest("a", 20.0)),
     ),
     (
-        lambda model: model.learn_rows(Rows(records=[{"x": [1.0, 2.0], "y": 3.0}]), "a"),
-        lambda model: model.learn_rows(Rows(records=[{"y": 3, "x": [1, 2]}]), "a"),
+        lambda model: model.learn_rows(RowsRequest(records=[{"x": [1.0, 2.0], "y": 3.0}]), "a"),
+        lambda model: model.learn_rows(RowsRequest(records=[{"y": 3, "x": [1, 2]}]), "a"),
     ),
 ]
 

@@ -35,7 +35,7 @@ from onepass.service.wire import (
     PredictRequest,
     RewardRequest,
     RollbackRequest,
-    Rows,
+    RowsRequest,
 )
 from onepass.service.writer import Writer
 from tests.service.running import Running, four_models, outcome, regressor
@@ -56,7 +56,9 @@ class SteppedWriter(Writer):
 
     def take_group(self) -> None:
         """Carry out the requests of one group."""
-        self._serve(self._take() or [])
+        group = self._take() or []
+        self._carry_out([ticket for ticket in group if self._is_in_time(ticket)])
+        self._answer_all(group)
 
 
 async def at_once(action: Callable[..., Any], *given: Any) -> Any:
@@ -291,7 +293,7 @@ def of_rows(kind: str, id: str, x: list[float | None], y: float, back: int) -> S
         "predict": lambda model: model.predict(PredictRequest(x, id=id)),
         "label": lambda model: model.label(LabelRequest(id, y)),
         "learn": lambda model: model.learn(LearnRequest(x, y, id=id)),
-        "rows": lambda model: model.learn_rows(Rows(records=[{"x": x, "y": y}, {"x": x, "y": -y}])),
+        "rows": lambda model: model.learn_rows(RowsRequest(records=[{"x": x, "y": y}, {"x": x, "y": -y}])),
         "shadow": lambda model: model.set_shadow(regressor()),
         "drop": lambda model: model.drop_shadow(),
         "promote": lambda model: model.promote(),

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -12,17 +13,22 @@ from onepass.decisions import ContextualBandit
 from onepass.decisions.changes import Change
 from onepass.decisions.stored import data_of
 from onepass.events import Event
-from onepass.files.checkpoint import to_bytes
+from onepass.files.checkpoint import from_bytes, to_bytes
 from onepass.service.errors import ProblemError
 from onepass.service.journal import replay
 from onepass.service.model_state import ModelState, Prepared
-from onepass.service.served import BanditModel, RowModel
+from onepass.service.served import BanditModel, RowModel, serve
 from tests.helpers.served import EXAMPLES, content
 
 _ROWS = 45  # in an event of many
 
 
 _ALONE = {"create", "rollback", "shadow", "promote", "drop"}
+
+
+def created(model: bytes) -> dict[str, Any]:
+    """What the event that creates a model, or a candidate, says about its metrics."""
+    return {"metrics": serve(from_bytes(model)).metrics_now}
 
 
 class Past:
@@ -32,7 +38,7 @@ class Past:
         self.events: list[Event] = []
         self._dice = np.random.default_rng(0)
         self._group = 0
-        self.append("create", "create 1", {"request": "digest"}, model)
+        self.append("create", "create 1", {"request": "digest", **created(model)}, model)
 
     def append(self, kind: str, key: str, payload: Mapping[str, Any], blob: bytes = b"") -> Event:
         """Write an event, now and then together with those before it."""
@@ -96,7 +102,7 @@ def past_of(name: str, seed: int, n: int) -> Past:
             past.append("rollback", f"rollback {number}", {"to": int(rng.integers(1, len(past.events) + 1))})
             shadowed = past.replayed(len(past.events)).candidate is not None
         elif kind == "shadow":
-            past.append("shadow", f"shadow {number}", {}, content(name))
+            past.append("shadow", f"shadow {number}", created(content(name)), content(name))
             shadowed = True
         elif kind == "promote" and shadowed:
             past.append("promote" if rng.random() < 0.7 else "drop", f"end {number}", {})
@@ -130,7 +136,7 @@ def test_rows_that_were_read_together_are_learned_as_if_each_were_read_alone(nam
     for i, request in enumerate(requests):
         target = request.pop("y")
         event = past.append("learn", f"id {i}", {"y": target}, lines(request))
-        pairs.append((event, Prepared(model, rows.at([i]), y[i : i + 1])))
+        pairs.append((event, Prepared(model, replace(rows, y=y).at([i]))))
     for _, group in groupby(pairs, lambda pair: pair[0].payload["group"]):
         assert writer.apply(list(group), past) == {}
     assert writer.content() == past.replayed(len(past.events)).content()
@@ -145,7 +151,7 @@ def test_what_one_model_has_read_is_not_learned_by_another(name: str) -> None:
     request = EXAMPLES[name].request(np.random.default_rng(5))
     rows, _ = model.read([request["x"]], [request.get("key")])
     y, _ = model.read_targets([request["y"]])
-    wrong = Prepared(model, rows._replace(X=rows.X + 1.0), y)  # as another scaling would have it
+    wrong = Prepared(model, replace(rows, X=rows.X + 1.0, y=y))  # as another scaling would have it
     event = past.append("rollback", "rollback", {"to": 1})
     writer.apply([(event, None)], past)
     event = past.append("learn", "id", {"y": request.pop("y")}, lines(request))
@@ -155,7 +161,7 @@ def test_what_one_model_has_read_is_not_learned_by_another(name: str) -> None:
 
 def test_a_row_that_a_new_champion_can_t_read_is_refused_in_words_and_counted() -> None:
     past = Past(content("perceptron"))
-    past.append("shadow", "shadow", {}, content("fleet"))
+    past.append("shadow", "shadow", created(content("fleet")), content("fleet"))
     past.append("promote", "promote", {})
     past.append("learn", "id", {"y": 1.0}, lines({"x": [1.0, 2.0, 3.0]}))
     learner = past.replayed(3)
@@ -168,7 +174,7 @@ def test_a_row_that_a_new_champion_can_t_read_is_refused_in_words_and_counted() 
 
 def test_a_candidate_that_can_t_read_rows_learns_none_and_the_champion_does() -> None:
     past = Past(content("perceptron"))
-    past.append("shadow", "shadow", {}, content("table"))
+    past.append("shadow", "shadow", created(content("table")), content("table"))
     past.append("learn", "id", {"y": 1.0}, lines({"x": [1.0, 2.0, 3.0]}))
     learner = past.replayed(3)
     assert learner.n_refused == 0

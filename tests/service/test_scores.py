@@ -1,17 +1,18 @@
 """Scores of the service are those of the library's evaluation over the same rows, and survive a snapshot."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from onepass.estimators.batch import PredictedRows
+from onepass.estimators.rows import PredictedRows
 from onepass.evaluation.metrics import MetricSet
 from onepass.evaluation.prequential import Trial
 from onepass.events import Event
 from onepass.files.checkpoint import from_bytes
-from onepass.service.scores import Scores
+from onepass.service.scores import Scores, metrics_now
 from tests.helpers.served import EXAMPLES, content, served
 from tests.service.served.test_rows import TABLES, batch_of, read
 
@@ -21,12 +22,12 @@ ROWS = 60
 def scored(name: str, sizes: tuple[int, ...]) -> tuple[Scores, list[Any], list[dict[str, Any]]]:
     """Scores of a model that learns requests in events of these sizes, what was scored, and the requests."""
     model, requests = served(name), EXAMPLES[name].requests(np.random.default_rng(3), sum(sizes))
-    scores, found, start = Scores(model.task), [], 0
+    scores, found, start = model.new_scores(model.metrics_now), [], 0
     for size in sizes:
         part = requests[start : start + size]
         start += size
         y, _ = model.read_targets([one["y"] for one in part])
-        rows = model.scored(y, model.learn(read(model, part), y))
+        rows = model.scored(y, model.learn(replace(read(model, part), y=y)))
         scores.update(rows)
         found.append(rows)
     return scores, found, requests
@@ -83,18 +84,18 @@ def test_scores_come_back_from_their_state_and_go_on_as_before(name: str) -> Non
 
 
 def test_scores_without_rows_say_nothing_and_come_back() -> None:
-    scores = Scores.from_state("numbers", json.loads(json.dumps(Scores("numbers").state())))
+    scores = Scores.from_state("numbers", json.loads(json.dumps(Scores("numbers", metrics_now("numbers")).state())))
     assert (scores.n, scores.total(), scores.recent()) == (0, {}, {})
     assert json.dumps(scores.report())
 
 
 @pytest.mark.parametrize(("n", "least", "most"), [(1, 1, 1), (40, 40, 40), (200, 48, 60), (900, 90, 120)])
 def test_recent_scores_are_those_of_the_last_tenth_and_of_48_rows_at_least(n: int, least: int, most: int) -> None:
-    model, scores = served("perceptron"), Scores("numbers")
+    model, scores = served("perceptron"), Scores("numbers", metrics_now("numbers"))
     errors = []
     for request in EXAMPLES["perceptron"].requests(np.random.default_rng(0), n):
         y, _ = model.read_targets([request["y"]])
-        rows = model.scored(y, model.learn(read(model, [request]), y))
+        rows = model.scored(y, model.learn(replace(read(model, [request]), y=y)))
         scores.update(rows)
         errors.append(float(abs(rows.y - rows.mean)[0]))  # type: ignore[union-attr]
     recent = scores.recent()
@@ -112,13 +113,13 @@ def event(number: int) -> Event:
 
 
 def test_rows_of_several_events_name_their_own() -> None:
-    scores = Scores("numbers")
+    scores = Scores("numbers", metrics_now("numbers"))
     scores.watch(alarmed([0.9, 0.1, 0.9], [0.0] * 3), [event(4), event(5), event(6)], str)
     assert [one["version"] for one in scores.alarms] == [4, 6]
 
 
 def test_alarms_name_the_row_that_raised_them() -> None:
-    scores = Scores("numbers")
+    scores = Scores("numbers", metrics_now("numbers"))
     scores.watch(alarmed([0.1, 0.9, 0.2, 0.8], [0.0] * 4), [event(7)], "row {}".format)
     assert scores.outliers == 2
     assert [(one["kind"], one["target"], one["version"]) for one in scores.alarms] == [
@@ -129,7 +130,7 @@ def test_alarms_name_the_row_that_raised_them() -> None:
 
 @pytest.mark.parametrize("sizes", [(8,), (1,) * 8, (3, 5)])
 def test_a_change_is_one_alarm_until_it_is_over_however_rows_are_divided(sizes: tuple[int, ...]) -> None:
-    scores, changes = Scores("numbers"), [0.05, 0.6, 0.9, 0.3, 0.7, 0.05, 0.8, 0.2]
+    scores, changes = Scores("numbers", metrics_now("numbers")), [0.05, 0.6, 0.9, 0.3, 0.7, 0.05, 0.8, 0.2]
     for number, part in enumerate(np.split(np.array(changes), np.cumsum(sizes)[:-1])):
         scores.watch(alarmed([0.0] * len(part), part.tolist()), [event(number)], str)
     assert scores.changes == 2

@@ -21,7 +21,7 @@ from onepass.service.wire import (
     PredictRequest,
     RewardRequest,
     RollbackRequest,
-    Rows,
+    RowsRequest,
 )
 from tests.service.running import Running, crashed_copy, served
 
@@ -42,7 +42,7 @@ def running(tmp_path: Path) -> Iterator[Running]:
     """A model that has learned forty rows with targets of about 30."""
     with served(tmp_path / "state") as running:
         running.ask(running.state.create("price", Declared(columns=COLUMNS, target=TARGET)))
-        running.ask(running.model("price").learn_rows(Rows(records=typical(40))))
+        running.ask(running.model("price").learn_rows(RowsRequest(records=typical(40))))
         yield running
 
 
@@ -55,7 +55,7 @@ def create(running: Running, kind: str) -> None:
         known: dict[str, dict[str, Any]] = {"table": {}, "network": {"hidden": [10]}, "outliers": {"outliers": 0.05}}
         running.ask(running.state.create("m", Declared(columns=COLUMNS, target=TARGET, options=known[kind])))
         records = [{"x": {"km": float(km)}, "y": float(target)} for km, target in zip(X[:, 0], y, strict=True)]
-        running.ask(running.model("m").learn_rows(Rows(records=records)))
+        running.ask(running.model("m").learn_rows(RowsRequest(records=records)))
         return
     made: dict[str, Callable[[], Any]] = {
         "estimator": lambda: BayesianPerceptronRegressor().fit(X, y),
@@ -128,7 +128,8 @@ def test_others_that_share_the_transaction_are_learned(running: Running) -> None
     price = running.model("price")
 
     async def all_at_once() -> list[Any]:
-        return await asyncio.gather(*(price.learn(LearnRequest({"km": 0.1}, y)) for y in (30.0, ABSURD, 31.0, -ABSURD)))
+        asked = (price.learn(LearnRequest({"km": 0.1}, y)) for y in (30.0, ABSURD, 31.0, -ABSURD))
+        return list(await asyncio.gather(*asked))
 
     assert {one.status for one in running.ask(all_at_once())} == {"learned"}
     assert (price.status()["n_seen"], price.status()["n_set_aside"]) == (44, 2)
@@ -140,7 +141,7 @@ def test_a_batch_is_learned_without_its_absurd_row(running: Running, form: str) 
     price, records = running.model("price"), typical(5, seed=1)
     records[3]["y"] = ABSURD
     batch = pa.RecordBatch.from_pylist([{**one["x"], "y": one["y"]} for one in records])
-    rows = Rows(records=records) if form == "lines" else Rows(table=batch)
+    rows = RowsRequest(records=records) if form == "lines" else RowsRequest(table=batch)
     assert running.ask(price.learn_rows(rows, "b")).n_seen == 45
     assert price.status()["n_set_aside"] == 1
     assert running.ask(price.predict(PredictRequest({"km": 0.0}))).mean == pytest.approx(30.0, abs=1.0)

@@ -29,7 +29,7 @@ def answered(folder: Path, model: str, operations: list[Operation]) -> tuple[lis
     """Answers to requests that were queued before the writer began; the model then, and after a recovery."""
     path = folder / "events.sqlite"
     with EventStore(path) as store:
-        Journal(store, "a").append("create", "create 1", {"request": "digest"}, content(model))
+        Journal(store, "a").append("create", "create 1", {"request": "digest", "metrics": []}, content(model))
     journal = Journal(EventStore(path), "a")
     learner, begin = journal.recover()
     tickets = [Ticket(one, float("inf"), None) for one in operations]

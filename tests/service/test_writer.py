@@ -26,7 +26,7 @@ from onepass.service.wire import (
     LearnRequest,
     PredictRequest,
     RollbackRequest,
-    Rows,
+    RowsRequest,
 )
 from tests.service.running import Running, four_models, outcome, regressor, served
 
@@ -223,7 +223,7 @@ def test_predictions_include_all_that_was_acknowledged_before(
             assert found.mean == pytest.approx(plain.predict([X])[0], rel=1e-12)  # one row or many: other sums
             assert (model.status()["version"], model.status()["n_seen"]) == (version, 4 + i)
             if i % 5 == 4:
-                rows = running.ask(model.predict_rows(Rows(records=[{"x": X}])))
+                rows = running.ask(model.predict_rows(RowsRequest(records=[{"x": X}])))
                 assert rows["version"] == version
                 assert rows["mean"][0] == pytest.approx(found.mean, rel=1e-12)
                 assert running.ask(model.explain(ExplainRequest(X))).version == version

@@ -15,13 +15,13 @@ from onepass import (
     BayesianPerceptronClassifier,
     BayesianPerceptronRegressor,
 )
+from onepass.estimators.rows import Rows
 from onepass.files.versions import VersionedFile
 from onepass.tables.better_of_two import COMPARED_ROWS, BetterOfTwo
 from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.number import Number
 from onepass.tables.inputs import Inputs, Position, steps
 from onepass.tables.model import TabularModel
-from onepass.tables.rows import Rows
 from onepass.tables.schema import SchemaOptions, infer_model
 from onepass.tables.settings import Settings, make_estimator, resolve_model_kind
 from onepass.tables.targets import ClassTarget, NumberTarget
@@ -76,7 +76,7 @@ def test_the_evidence_of_weighted_rows_is_a_weighted_mean_in_own_units(kind: str
     target, weights = NumberTarget("y", 5.0, 20.0), np.random.default_rng(3).choice([0.1, 0.5, 1.0], size=n)
     encoding = Encoding((Number("a", 0.0, 1.0, False), Number("b", 0.0, 1.0, False)), {})
     model = TabularModel(encoding, target, Settings(kind, prior_scale=1.0, weight="w"))
-    predicted = model.predict_then_learn(Rows(X[:n], LINEAR[:n], (), n, weights=weights))
+    predicted = model.predict_then_learn(Rows(X[:n], LINEAR[:n], weights))
     density = target.log_density(LINEAR[:n], predicted.log_density)
     expected = float(np.average(density, weights=weights))
     if kind == "perceptron":  # whose noise is learned, so that its evidence is no product of predictive densities
@@ -122,10 +122,10 @@ def test_any_split_of_the_rows_gives_the_same_winner_and_predictions() -> None:
     found = []
     for size in (len(X), 700):
         one = comparison()
-        parts = [one.predict_then_learn(X[:size], PRODUCT[:size])]
+        parts = [one.predict_then_learn(Rows(X[:size], PRODUCT[:size]))]
         for start in range(size, len(X), size):
             rows = slice(start, start + size)
-            parts.append(one.predict_then_learn(X[rows], PRODUCT[rows]))
+            parts.append(one.predict_then_learn(Rows(X[rows], PRODUCT[rows])))
         assert one.is_decided
         found.append((np.concatenate([part.mean for part in parts]), one.predict(X[:20]), one.lead))
     for a, b in zip(*found, strict=True):
@@ -136,7 +136,7 @@ def test_the_leader_before_a_row_answers_for_it() -> None:
     both, n = comparison(), 300
     alone = [make_estimator(2, NUMBER, Settings(model_kind=kind)) for kind in ("perceptron", "network")]
     first, second = (one.predict_then_learn(X[:n], PRODUCT[:n]) for one in alone)
-    seen = both.predict_then_learn(X[:n], PRODUCT[:n])
+    seen = both.predict_then_learn(Rows(X[:n], PRODUCT[:n]))
     gain = weight = 0.0
     for i in range(n):  # the definition, row by row
         leader = second if gain > 5.0 else first
@@ -150,20 +150,20 @@ def test_the_leader_before_a_row_answers_for_it() -> None:
 @pytest.mark.parametrize("settings", [{}, {"outliers": 0.05}, {"drift": "auto"}, {"prior_scale": "auto"}], ids=str)
 def test_a_comparison_goes_on_from_its_state_bit_for_bit(settings: dict[str, Any]) -> None:
     one = comparison(**settings)
-    one.learn(X[:40], PRODUCT[:40])
+    one.learn(Rows(X[:40], PRODUCT[:40]))
     other = BetterOfTwo.from_state(*one.export_state())
     for each in (one, other):
-        each.learn(X[40:80], PRODUCT[40:80])
+        each.learn(Rows(X[40:80], PRODUCT[40:80]))
     assert one.lead == other.lead
     np.testing.assert_array_equal(one.predict(X), other.predict(X))
 
 
 def test_learning_and_predicting_first_end_the_same() -> None:
     learned, predicted = comparison(), comparison()
-    learned.learn(X[:50], LINEAR[:50])
-    predicted.predict_then_learn(X[:50], LINEAR[:50])
-    learned.learn(X[50:90], LINEAR[50:90])
-    predicted.predict_then_learn(X[50:90], LINEAR[50:90])
+    learned.learn(Rows(X[:50], LINEAR[:50]))
+    predicted.predict_then_learn(Rows(X[:50], LINEAR[:50]))
+    learned.learn(Rows(X[50:90], LINEAR[50:90]))
+    predicted.predict_then_learn(Rows(X[50:90], LINEAR[50:90]))
     np.testing.assert_array_equal(learned.predict(X), predicted.predict(X))
 
 
@@ -176,7 +176,7 @@ def test_rows_that_come_again_are_no_test(tmp_path: Path) -> None:
 
 def test_a_state_that_no_comparison_has_is_refused() -> None:
     one = comparison()
-    one.learn(X[:40], LINEAR[:40])
+    one.learn(Rows(X[:40], LINEAR[:40]))
     parameters, arrays = one.export_state()
     with pytest.raises(ValueError, match="over after"):
         BetterOfTwo.from_state({**parameters, "n_judged": COMPARED_ROWS + 1}, arrays)

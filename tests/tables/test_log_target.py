@@ -10,11 +10,11 @@ from scipy.integrate import quad
 from scipy.stats import lognorm, norm
 
 import onepass
+from onepass.estimators.rows import Rows
 from onepass.evaluation.metrics import LogNormalPredictions
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.inputs import Inputs, steps
 from onepass.tables.model import TabularModel
-from onepass.tables.rows import Rows
 from onepass.tables.schema import SchemaOptions, infer_model
 from onepass.tables.settings import Settings
 from onepass.tables.targets import LogTarget, NumberTarget, target_from_state
@@ -187,7 +187,7 @@ def test_means_far_from_the_rows_that_were_learned_stay_plausible(tmp_path: Path
     assert again.predict([{"size": 40.0}]).to_pylist()[0] == found
     batch = pa.RecordBatch.from_pylist([{"size": 12.0, "y": 100.0 * largest}])
     y = again.target.encode(batch.column("y"), {})
-    again.learn(Rows(again.encoding.encode(batch).X, y, (), 1))
+    again.learn(Rows(again.encoding.encode(batch).X, y))
     assert again.predict([{"size": 40.0}]).to_pylist()[0]["mean"] == pytest.approx(200.0 * largest)
 
 

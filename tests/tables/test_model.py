@@ -14,14 +14,13 @@ from onepass import (
     BayesianPerceptronRegressor,
     CheckpointError,
 )
-from onepass.estimators.batch import PredictedRows
+from onepass.estimators.rows import PredictedRows, Rows
 from onepass.files.registry import exported, restored
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.number import FARTHEST
 from onepass.tables.inputs import Inputs, steps
 from onepass.tables.model import TabularModel
 from onepass.tables.reasons import Reason
-from onepass.tables.rows import Rows
 from onepass.tables.schema import SchemaOptions, infer_model
 from onepass.tables.settings import Settings
 from onepass.tables.targets import NumberTarget
@@ -154,7 +153,7 @@ def test_many_features_are_learned_and_shown_in_bounded_memory(tmp_path: Path) -
     model, _ = infer_model(sources, SchemaOptions("y", kinds={"word": "hashed"}, buckets=2**14), rereadable=True)
     assert model.rows_per_block * len(model.encoding.features) <= 2**23
     wide = RNG.normal(size=(5, 2**14))
-    model.learn(Rows(wide, np.arange(5.0), (), 5))
+    model.learn(Rows(wide, np.arange(5.0)))
     tracemalloc.start()
     try:
         (weights,) = model.weights().values()
@@ -233,7 +232,7 @@ def test_what_is_just_not_too_far_is_learned_with_finite_numbers(settings: dict[
     model = learned(tmp_path, trips(300), "price", **settings)
     d = len(model.encoding.features)
     for x, y in ((FARTHEST, 1.0), (1.0, FARTHEST), (-FARTHEST, FARTHEST)):
-        model.learn(Rows(np.full((1, d), x), np.full(1, y), (), 1))
+        model.learn(Rows(np.full((1, d), x), np.full(1, y)))
     answers = model.predictions(np.eye(d), 0.9)
     assert all(np.isfinite(answer).all() for answer in answers.values())
 

@@ -129,7 +129,7 @@ class NetworkBelief(ABC):
         return {"mean": self.mean, "covariance": self.values}
 
     def check(self) -> None:  # noqa: B027 (a square root is always one)
-        """Raise a ValueError for numbers from a file that are no covariance."""
+        """Raise a ValueError for numbers from a file that are not a covariance."""
 
     def is_finite(self) -> bool:
         """Whether every number is finite."""

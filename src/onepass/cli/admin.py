@@ -45,7 +45,7 @@ def token() -> None:
         "onepass admin token new ./state shop --scope learn --models price,stock --expires 90d",
     ),
 )
-@click.argument("data", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
+@folder
 @click.argument("name")
 @click.option("--scope", type=click.Choice(SCOPES), required=True, help="What the token may do.")
 @click.option(
@@ -63,13 +63,13 @@ def token() -> None:
 def new(data: Path, name: str, scope: ScopeName, models: tuple[str, ...] | None, expires: float | None) -> None:
     """Make a token for the service in DIR and print it; if the output is not a terminal, the token alone.
 
-    The service must not be running; one that runs does it at POST /v1/tokens.
+    The service must not be running; one that runs does it at POST /v1/tokens. The folder must exist: a first start of
+    the service makes it, or mkdir.
     """
     with service_errors("POST /v1/tokens makes a token"):
         from onepass.service.web.server import new_token
 
         check_model_names(models or (), "a model of --models")
-        data.mkdir(mode=0o700, parents=True, exist_ok=True)
         until = None if expires is None else datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=expires)
         secret = new_token(data, name, scope, models=models, expires=until)
         click.echo(f"token: {secret}" if sys.stdout.isatty() else secret)

@@ -22,7 +22,7 @@ def bandit() -> None:
     """Create and manage bandits, which choose with 'onepass decide' and learn with 'onepass reward'.
 
     A contextual bandit chooses one of several arms, such as headlines, prices or servers. Before each choice it is
-    given the context, a row of numbers; afterwards it is told the reward of the arm that it chose. From these it learns
+    given the context, a row of numbers; afterwards it gets the reward of the arm that it chose. From these it learns
     which arm is best in which context. It tries an arm that it is unsure of as often as that arm may be the best.
 
     A bandit is kept in one file. Any number of commands may use it at once, and what a command has printed is safe even

@@ -66,8 +66,8 @@ __all__ = ["create"]
     type=options.widths,
     metavar="N,N,...",
     default=(),
-    help="Learn by a network, with these numbers of units in its hidden layers, such as 50 or 50,50; by default by "
-    "perceptrons.",
+    help="Learn by a network, with these numbers of units in its hidden layers, such as 50 or 50,50. "
+    "Without it the bandit learns by perceptrons.",
 )
 @click.option(
     "--prior-scale",

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from onepass.cli.schema import flag
+from onepass.cli.schema import flag, option_text
 
 if TYPE_CHECKING:
+    from onepass.tables.advice import Advice
     from onepass.tables.readers.source import Source
 
 __all__ = ["Console", "counted"]
 
+_MOST_COLUMNS = 40
 _SECONDS = 10.0  # between two lines of progress where there is no terminal
 
 
@@ -81,6 +83,20 @@ class Console:
         elif self._plain:
             self._close()
             click.echo(words, err=True)
+
+    @property
+    def most_columns(self) -> int | None:
+        """How many columns are described one by one; more are counted. Programs get them all."""
+        return None if self._json else _MOST_COLUMNS
+
+    def advise(self, advice: "Advice") -> None:
+        """Print what to ask about a table; as JSON also its parts."""
+        words, reason = advice.words(option_text), advice.reason
+        if self._json:
+            parts = {"code": reason.code, "column": reason.column, "value": reason.value, "text": words}
+            self._emit({"event": "advice", **parts, "option": option_text(advice.setting, advice.value)})
+        else:
+            self.aside(f"advice: {words}")
 
     def tell_notes(self, sources: "Sequence[Source]") -> None:
         """Print what readers found out or mended by themselves, now and whenever they find more."""

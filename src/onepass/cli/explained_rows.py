@@ -1,6 +1,6 @@
 """Explained predictions for people: a few lines per row, the columns that matter most first."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,10 +13,12 @@ _SHOWN = 10  # columns of a row
 _LONGEST = 24  # characters of a value
 
 
-def explained_rows(model: "TabularModel", file: str, batch: "RowBatch", predicted: Any) -> Iterator[str]:
+def explained_rows(
+    model: "TabularModel", file: str, batch: "RowBatch", predicted: Any, levels: Sequence[float] = (0.95,)
+) -> Iterator[str]:
     """What is predicted for each row of a batch, and what its columns add to that, in words."""
     for line, given, row in zip(batch.lines, batch.record_batch.to_pylist(), predicted.to_pylist(), strict=True):
-        found = {name: row[name] for name in model.prediction_names}
+        found = {name: row[name] for name in model.prediction_names(levels)}
         yield f"{file}, line {line}: " + ", ".join(f"{name} {_number(value)}" for name, value in found.items())
         if row["baseline"] is not None:
             yield from (f"  {words}" for words in _aligned(_parts(model, given, row)))

@@ -69,7 +69,8 @@ _PACKED_ENDINGS = (".gz", ".bz2", ".xz", ".zst", ".zip")
     show_default=True,
     help="Learn rows in a random order, shuffled within a buffer of 16,384 rows (fewer if there are more than 512 "
     "features). A network follows the latest rows most. 'auto' shuffles if a network may be chosen, unless the order "
-    "is needed: with --drift, --forgetting, --prior-scale auto, --alarms, --executor dask or standard input.",
+    "is needed: with --drift, --forgetting, --prior-scale auto, --alarms, --executor dask or standard input, or if "
+    "tests on rows ahead choose a model that follows the order.",
 )
 @options.learning
 @options.clustering
@@ -102,6 +103,9 @@ def fit(
 
     The model is a perceptron (linear for numbers, sigmoid for two classes, softmax for more) or a network: both learn
     the first rows, and the one that predicts them better is kept. Very large inputs are learned by a perceptron.
+    Before that models learn the first part of the rows and predict the rows after it: if one that follows the order of
+    the rows is better at that, it is chosen, and intervals that would be too narrow are widened. The line 'future' says
+    how good such predictions are. Give --shuffle on if the order of the rows has no meaning.
     --model-kind perceptron always makes a perceptron, --hidden 50 a network. For counts (0, 1, 2, ...) give
     --task counts.
 
@@ -166,15 +170,16 @@ def _begun(
 
     sources = inputs.sources()
     console.tell_notes(sources)
-    refine = wanted.refines(inputs)
     resumed = resume_run(written.path, inputs, sources, learning.resume, asked)
     if resumed is not None:
+        refine = wanted.refines(inputs, resumed.model)
         inputs = resumed.goes_on_with(inputs)
         return TrainingRun(resumed.model, written, inputs, sources, None, resumed.progress, refine=refine)
     inputs = without_known(inputs, sources, TrainingHistory(), learning.again, console)
     model, reason, inputs = wanted.new_model(inputs, sources)
     if cluster.is_dask:
         model.end_comparison()
+    refine = wanted.refines(inputs, model)
     tell_choices(console, model, reason)
     if inputs.shuffle is not None:
         console.fact("order", f"random, within a buffer of {model.rows_per_buffer:,} rows")

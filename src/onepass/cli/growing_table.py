@@ -115,7 +115,7 @@ class WithTable:
 
 
 def _opened(path: Path, mode: str) -> Any:
-    """A file to write to; what the shell has opened is written on from where it stands, and never emptied."""
+    """A file to write to; what the shell has opened is written on from its position, and never emptied."""
     descriptor = _descriptor(path)
     return open(path if descriptor is None else os.dup(descriptor), mode, buffering=0)
 

@@ -26,6 +26,7 @@ COMMANDS = {
     "learn": "onepass.cli.learn:learn",
     "predict": "onepass.cli.predict:predict",
     "evaluate": "onepass.cli.evaluate:evaluate",
+    "report": "onepass.cli.report:report",
     "show": "onepass.cli.show:show",
     "export": "onepass.cli.export:export",
     "history": "onepass.cli.history:history",
@@ -54,6 +55,18 @@ class _LazyGroup(click.Group):
             return None if added is None else cast(click.Command, added.load())
         module, _, attribute = COMMANDS[cmd_name].partition(":")
         return cast(click.Command, getattr(import_module(module), attribute))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; of a name that is mistyped say which one may be meant."""
+        if args and not args[0].startswith("-") and args[0] not in (known := self.list_commands(ctx)):
+            from difflib import get_close_matches
+
+            close = get_close_matches(args[0], known, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"the commands are {', '.join(known)}."
+            ctx.fail(f"No such command {args[0]!r}; {hint}")
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=False)

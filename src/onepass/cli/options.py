@@ -21,6 +21,7 @@ __all__ = [
     "RunOptions",
     "Share",
     "alarming",
+    "all_of",
     "bandit_argument",
     "bandit_name",
     "clustering",
@@ -38,6 +39,7 @@ __all__ = [
     "rejecting",
     "reporting",
     "shape",
+    "test_rows",
     "waiting",
     "widths",
 ]
@@ -70,7 +72,9 @@ class Command(click.Command):
             formatter.write("  0 done, 1 failure, 2 usage error, 3 done but rows were rejected, 130 interrupted\n")
 
 
-def _all(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+def all_of(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+    """Several options as one decorator, in this order in the help."""
+
     def decorate(command: F) -> F:
         for decorator in reversed(decorators):
             command = decorator(command)
@@ -88,7 +92,7 @@ def _gathered(name: str, kind: type[Any], *decorators: Callable[[F], F]) -> Call
             values = {one.name: given.pop(one.name) for one in fields(kind) if one.name in given}
             return command(*arguments, **{name: kind(**values)}, **given)
 
-        return _all(*decorators)(cast(F, gathering))
+        return all_of(*decorators)(cast(F, gathering))
 
     return decorate
 
@@ -207,6 +211,14 @@ def percentage(value: str) -> float:
     return found
 
 
+def test_rows(value: str) -> tuple[str, float]:
+    """Which rows to hold out, "random" ones or the "last", and their share of all."""
+    which, _, share = value.rpartition(":")
+    if which not in ("", "last"):
+        raise click.BadParameter(f"{value!r} is neither a share such as 20% nor the last rows such as last:20%.")
+    return which or "random", percentage(share)
+
+
 class Share(click.FloatRange):
     """A share of all rows below one half; the error for a percentage names the number to give."""
 
@@ -314,10 +326,13 @@ reading = _gathered(
 
 level = click.option(
     "--level",
+    "levels",
     type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Probability with which a new target lies between lower and upper.",
+    multiple=True,
+    default=(0.95,),
+    show_default="0.95",
+    help="Probability with which a new target lies between lower and upper. Given several times, the columns are "
+    "lower_50, upper_50 and so on.",
 )
 
 # How click reads an option of a new model.
@@ -356,7 +371,7 @@ def _of_model(option: Option) -> Callable[[F], F]:
     return click.option(name, option.name, default=option.default, show_default=shown, help=text, **read)
 
 
-shape = _all(*map(_of_model, OPTIONS))
+shape = all_of(*map(_of_model, OPTIONS))
 
 waiting = click.option(
     "--wait",
@@ -480,12 +495,12 @@ rejecting = _gathered(
         type=_reject_limit,
         metavar="SHARE%|COUNT",
         help="Fail, and write nothing, if more rows than this are rejected: a share such as 5%, which applies from 20 "
-        "rejected rows on, or a count; 100% is no limit. By default 5%; for predict, which leaves rejected rows empty, "
-        "100%.",
+        "rejected rows on, or a count; 100% allows all. By default 5%; for predict, which leaves rejected rows empty, "
+        "100%. Rows without a target are not learned and don't count as rejected, unless more than half have none.",
     ),
 )
 
-reporting = _all(
+reporting = all_of(
     config_option,
     click.option("--json", "as_json", is_flag=True, help="Print JSON lines, for programs."),
     click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors."),

@@ -52,6 +52,12 @@ __all__ = ["predict"]
     help="Also say how much each column adds to the prediction for an average row: in columns add_..., with their "
     "standard deviations in std_...; on a terminal in a few lines per row.",
 )
+@click.option(
+    "--full-precision",
+    is_flag=True,
+    help="Write all digits of predictions to CSV and JSON lines. By default they are rounded by less than a millionth "
+    "of their standard deviation; Parquet always has all digits.",
+)
 @options.rejecting
 @options.reading
 @options.reporting
@@ -60,9 +66,10 @@ def predict(
     files: tuple[str, ...],
     out: Path | None,
     kind: str | None,
-    level: float,
+    levels: tuple[float, ...],
     keep: tuple[str, ...],
     explain: bool,
+    full_precision: bool,
     rejecting: RejectOptions,
     reading: ReadOptions,
     as_json: bool,
@@ -71,10 +78,11 @@ def predict(
     """Predict the target of every row, with its uncertainty.
 
     For numbers the output columns are mean, std, lower and upper; a new target lies between lower and upper with
-    probability --level. For classes they are label, the most probable class, and a probability for each class, such as
-    p_no and p_yes for the classes no and yes. There is one output row for each input row, in the same order. A row that
-    can't be predicted is left empty, counted and, with --rejects, written to a file. A line that can't be read as a
-    row, such as one with too few fields, has no output row.
+    probability --level. With several levels, as in --level 0.5 --level 0.95, there are lower_50, upper_50, lower_95 and
+    upper_95, and wider intervals contain narrower ones. For classes they are label, the most probable class,
+    and a probability for each class, such as p_no and p_yes for the classes no and yes. There is one output row for
+    each input row, in the same order. A row that can't be predicted is left empty, counted and, with --rejects, written
+    to a file. A line that can't be read as a row, such as one with too few fields, has no output row.
 
     With --explain every prediction is split into parts: the baseline, which is the prediction for an average row, plus
     what each column adds. The sum is the mean in the units of the target; for counts it is the log rate, for two
@@ -87,6 +95,7 @@ def predict(
     from onepass.cli.paths import check_distinct_paths, check_writable, load_model
 
     with Console(as_json=as_json, quiet=quiet, to_stderr=out is None) as console, user_errors():
+        from onepass.tables.prediction import as_given_levels
         from onepass.tables.readers.paths import expand
         from onepass.tables.readers.registry import open_source
         from onepass.tables.writing import format_of
@@ -102,38 +111,50 @@ def predict(
             raise click.UsageError(f"--out {out} does not end in .csv, .jsonl or .parquet; give --format.")
         sources = [open_source(file, reading) for file in inputs]
         console.tell_notes(sources)
-        _check_columns(known, sources, keep, explain)
+        asked = _Asked(as_given_levels(levels), keep, explain, None if reads_along else kind, out, full_precision)
+        _check_columns(known, sources, asked)
         if not reads_along:  # a progress bar would run into the lines
             console.start()
-        asked = _Asked(level, keep, explain, None if reads_along else kind, out)
         return _predict(known, sources, asked, rejecting, reading.where, console)
 
 
 class _Asked(NamedTuple):
     """What is predicted, and where it goes."""
 
-    level: float
+    levels: tuple[float, ...]
     keep: tuple[str, ...]
     explain: bool
     kind: str | None  # of file; None: lines to be read at a terminal
     out: Path | None
+    full_precision: bool
+
+    @property
+    def rounds(self) -> bool:
+        """Whether only the digits that matter are written."""
+        return not self.full_precision and self.kind != "parquet"
 
 
-def _check_columns(model: "TabularModel", sources: "Sequence[Source]", keep: tuple[str, ...], explain: bool) -> None:
+def _check_columns(model: "TabularModel", sources: "Sequence[Source]", asked: _Asked) -> None:
     """Refuse files that lack columns, and columns to keep that have the name of an output column."""
-    from onepass.tables.explanation import Explanation
     from onepass.tables.schema import check_columns, check_has
 
     for source in sources:
         check_columns(model, source, target=False)
-        check_has(keep, source)
-    names = Explanation.names([column.name for column in model.encoding.columns]) if explain else []
-    taken = sorted(set(keep) & {*model.prediction_names, *names})
+        check_has(asked.keep, source)
+    taken = sorted(set(asked.keep) & set(_output_names(model, asked)))
     if taken:
         raise click.UsageError(
             f"--keep {taken[0]} has the same name as an output column; rename it in the input, or leave it out and "
             "join it by row number: output rows are in the order of the input."
         )
+
+
+def _output_names(model: "TabularModel", asked: _Asked) -> list[str]:
+    """Columns of the output, but for those of the input that are kept."""
+    from onepass.tables.explanation import Explanation
+
+    names = Explanation.names([column.name for column in model.encoding.columns]) if asked.explain else []
+    return [*model.prediction_names(asked.levels), *names]
 
 
 def _predict(
@@ -147,6 +168,7 @@ def _predict(
     """Predict and write all rows, say how it went, and give the exit code."""
     from onepass.cli.errors import REJECTED
     from onepass.cli.explained_rows import explained_rows
+    from onepass.tables.digits import rounded_predictions
     from onepass.tables.prediction import predict_sources
     from onepass.tables.readers.errors import StreamError
     from onepass.tables.readers.source import StandardInput
@@ -154,17 +176,18 @@ def _predict(
     from onepass.tables.writing import TableWriter
 
     rows = empty = 0
+    names = _output_names(model, asked)
     aligned = not isinstance(sources[0], StandardInput)
     shown = {"explained": asked.explain, "whole_records": rejecting.rejects is not None}
-    found = predict_sources(model, sources, asked.level, asked.keep, aligned=aligned, **shown)
+    found = predict_sources(model, sources, asked.levels, asked.keep, aligned=aligned, **shown)
     limit = rejecting.max_rejects or NO_LIMIT
     with Rejects(rejecting, limit=limit) as log, TableWriter(asked.out, asked.kind or "csv") as writer:
         for source, batch, predicted, n_empty, rejects, share in found:
             log.add(source.name, rejects)
             if predicted is not None and asked.kind is None:
-                click.echo("\n".join(explained_rows(model, source.name, batch, predicted)))
+                click.echo("\n".join(explained_rows(model, source.name, batch, predicted, asked.levels)))
             elif predicted is not None:
-                writer.write(predicted)
+                writer.write(rounded_predictions(predicted, names) if asked.rounds else predicted)
             rows, empty = rows + len(batch), empty + n_empty
             log.judge(len(batch) + len(batch.malformed), share)
             console.advance(len(batch), share, log.count)

@@ -1,6 +1,7 @@
 """Rejected rows: written to a file, counted, shown if there are few, and too many of them a failure.
 
 Most rows of a table rejected means that the table was misread, and a model of the rest would be a model of nothing.
+Rows that merely have no target are left out and counted, unless they are most of the rows.
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from onepass.cli.growing_table import GrowingTable, WithTable, noted_tally
 
 if TYPE_CHECKING:
     from onepass.cli.console import Console
-    from onepass.tables.rows import Reject
+    from onepass.tables.rejects import Reject
 
 __all__ = ["NO_LIMIT", "RejectLimit", "RejectOptions", "Rejects", "TooManyRejectsError"]
 
@@ -22,6 +23,7 @@ _REASONS_SHOWN = 3
 _MOST_KINDS = 1000  # of reasons that are counted
 _IN_FORCE = 20  # rejects below which no share is judged
 _SURE = 2.0  # how far an estimate of all rows must be exceeded to fail before the end: lines differ in length
+_WITHOUT_TARGET = 0.5  # share of rows up to which it is plausible that a table is only partly labelled
 _STREAM_ROWS = 1000  # of a stream, whose end is not known, before a share is judged
 _HINTS = {
     "not_in_encoding": "--encoding NAME, if the file is in another encoding",
@@ -82,6 +84,7 @@ class Rejects(WithTable):
         self, options: RejectOptions, notes: dict[str, Any] | None = None, limit: RejectLimit | None = None
     ) -> None:
         self.count: int = noted_tally(notes or {}, "rejects")
+        self.without_target: int = noted_tally(notes or {}, "without_target")
         self._rows = noted_tally(notes or {}, "records")
         self._table = GrowingTable("rejects", options.rejects, ("file", "line", "reason", "text"), notes or {})
         self._options = options
@@ -91,6 +94,11 @@ class Rejects(WithTable):
 
     def add(self, file: str, rejects: "tuple[Reject, ...]", unnamed: int = 0) -> None:
         """Take down some more; ``unnamed`` were only counted."""
+        self._table.write((file, str(reject.line), str(reject.reason), reject.text) for reject in rejects)
+        if not self._options.strict:
+            n_read = len(rejects)
+            rejects = tuple(reject for reject in rejects if not reject.has_no_target)
+            self.without_target += n_read - len(rejects)
         for reject in rejects[: 1 if self._options.strict else _SHOWN - len(self._first)]:
             sentence = f"{file}, line {reject.line}: {reject.reason}"
             if self._options.strict:
@@ -98,7 +106,6 @@ class Rejects(WithTable):
             self._first.append(sentence)
         for reject in rejects:
             self._count_kind(file, reject)
-        self._table.write((file, str(reject.line), str(reject.reason), reject.text) for reject in rejects)
         self.count += len(rejects) + unnamed
 
     def _count_kind(self, file: str, reject: "Reject") -> None:
@@ -130,6 +137,15 @@ class Rejects(WithTable):
     def _judge(self, rows: float) -> None:
         if self._limit.is_exceeded(self.count, rows):
             raise TooManyRejectsError(self._too_many())
+        if (
+            self._limit != NO_LIMIT
+            and self.without_target >= _IN_FORCE
+            and self.without_target > _WITHOUT_TARGET * rows
+        ):
+            raise TooManyRejectsError(
+                f"{self.without_target:,} of {self._rows:,} rows have no target; nothing more is written. Is it the "
+                "right column? --max-rejects 100% learns the other rows."
+            )
 
     def _too_many(self) -> str:
         commonest = sorted(self._kinds.values(), key=lambda kind: -kind.count)[:_REASONS_SHOWN]
@@ -148,10 +164,18 @@ class Rejects(WithTable):
 
     def note(self) -> dict[str, Any]:
         """What has to be kept with a run's progress, so that no record is written down twice."""
-        return {"rejects": self.count, "records": self._rows, **self._table.note()}
+        return {
+            "rejects": self.count,
+            "without_target": self.without_target,
+            "records": self._rows,
+            **self._table.note(),
+        }
 
     def tell(self, console: "Console") -> None:
         """Show the first of them."""
+        if self.without_target:
+            have = "row has" if self.without_target == 1 else "rows have"
+            console.aside(f"left out: {self.without_target:,} {have} no target")
         for sentence in self._first:
             console.aside(f"rejected: {sentence}")
         codes = {kind.code for kind in self._kinds.values()}

@@ -1,5 +1,6 @@
 """What the options of a command ask of the library, and the answers of the library in words of options."""
 
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from onepass.tables.reasons import Reason
     from onepass.tables.schema import SchemaOptions
 
-__all__ = ["flag", "schema_error_words", "schema_options", "tell_choices"]
+__all__ = ["flag", "option_text", "schema_error_words", "schema_options", "tell_choices"]
 
 _FLAGS = {one.name: one.option for one in OPTIONS}
 
@@ -29,6 +30,17 @@ def flag(setting: str) -> str:
     ('--one-hot', '--as')
     """
     return _FLAGS.get(setting, f"--{setting.replace('_', '-')}")
+
+
+def option_text(setting: str, value: str) -> str:
+    """An option with its value, as it is typed.
+
+    Examples
+    --------
+    >>> print(option_text("kinds", "house number=category"))
+    --as 'house number=category'
+    """
+    return f"{flag(setting)} {shlex.quote(value)}"
 
 
 def schema_options(target: str, shape: dict[str, Any]) -> "SchemaOptions":
@@ -72,10 +84,10 @@ def _check_model(shape: dict[str, Any]) -> None:
 def tell_choices(console: "Console", model: "TabularModel", reason: "Reason") -> None:
     """Print what was chosen for a new model, its task for this reason, and what may be meant otherwise."""
     console.fact("task", _task_words(model, reason))
-    for name, words in model.choices():
+    for name, words in model.choices(console.most_columns):
         console.fact(name, words)
-    for name, doubt in model.encoding.doubts.items():
-        console.aside(f"column {name}: {doubt}; --as {name}=number takes it for numbers and rejects rows with others")
+    for advice in model.advice:
+        console.advise(advice)
 
 
 def _task_words(model: "TabularModel", reason: "Reason") -> str:

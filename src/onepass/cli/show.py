@@ -43,8 +43,11 @@ __all__ = ["show"]
     help="Print only what differs between the model OLD and MODEL, and the weights that changed most.",
 )
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write an HTML report to this file.")
+@click.option(
+    "--columns", is_flag=True, help="Print every column; by default columns are only counted if there are more than 40."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines, for programs.")
-def show(model: Path, weights: int, old: Path | None, html: Path | None, as_json: bool) -> None:
+def show(model: Path, weights: int, columns: bool, old: Path | None, html: Path | None, as_json: bool) -> None:
     """Print what a model is: columns, choices, rows learned, noise and the largest weights with their uncertainty.
 
     A weight says how much the prediction changes for one standard deviation more of a number, for the presence of a
@@ -77,7 +80,7 @@ def show(model: Path, weights: int, old: Path | None, html: Path | None, as_json
             console.fact(name, words, "fact", **numbers.get(name, {}))
         if load_progress(model) is not None:
             console.fact("progress", "of a run that has not ended", "fact")
-        for name, words in known.choices():
+        for name, words in known.choices(None if columns else console.most_columns):
             console.fact(name, words)
         unit = unit_of_weights(known).removeprefix("the ")
         if weights:

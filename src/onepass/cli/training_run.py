@@ -228,8 +228,8 @@ def _run(
 
     def listen(step: "Step") -> None:
         logs.rejects.add(step.file, step.rows.rejects)
-        logs.rejects.judge(step.rows.lines, step.share)
-        console.advance(step.rows.lines, step.share, logs.rejects.count)
+        logs.rejects.judge(step.rows.n_read, step.share)
+        console.advance(step.rows.n_read, step.share, logs.rejects.count)
 
     console.start()
     try:
@@ -263,6 +263,8 @@ def _run(
 
 def report(model: "TabularModel", path: Path, logs: Logs, console: Console, before: "Tally") -> int:
     """Report how a run ended, given the rows it began with; returns the exit code."""
+    from onepass.tables.description import future_words
+
     rejects, alarms = logs
     rejects.tell(console)
     learned, set_aside = (now - then for now, then in zip(Tally.of(model), before, strict=True))
@@ -270,9 +272,11 @@ def report(model: "TabularModel", path: Path, logs: Logs, console: Console, befo
         "model": str(path),
         "rows": learned,
         "rejected": rejects.count,
+        "without_target": rejects.without_target,
         "set_aside": max(set_aside, 0),
         **alarms.facts(),
         **({"answers": model.verdict} if model.verdict else {}),
+        **({} if model.forward_test is None else {"forward_test": model.forward_test.state()}),
         "rows_in_all": model.n_rows,
         "seconds": round(console.seconds, 3),
         "rows_per_second": round(learned / max(console.seconds, 1e-9)),
@@ -284,6 +288,7 @@ def report(model: "TabularModel", path: Path, logs: Logs, console: Console, befo
         *set_aside_words(set_aside),
         *alarms.words(),
         *([f"answers: {model.verdict}"] if model.verdict else []),
+        *([] if model.forward_test is None else [f"future: {future_words(model.forward_test)}"]),
         f"model: {path}",
     )
     return REJECTED if rejects.count else 0

@@ -58,17 +58,37 @@ class ServiceError(Exception):
 
 
 class Prediction(NamedTuple):
-    """What is predicted for a row: ``mean`` to ``upper`` for numbers, ``label`` and ``probabilities`` for classes."""
+    """What is predicted for a row, under the names that `onepass.Prediction` has.
+
+    Numbers and counts have ``mean``, ``std``, ``var``, ``epistemic``, ``aleatoric`` and `interval`; classes have
+    ``label`` and ``probabilities``. What a target does not have is None.
+    """
 
     mean: float | None
     std: float | None
-    lower: float | None
-    upper: float | None
+    epistemic: float | None
+    """The part of the variance that comes from not knowing the weights."""
+    aleatoric: float | None
+    """The part of the variance that no data can reduce: the noise."""
+    intervals: dict[float, tuple[float, float]]
+    """Lower and upper limits by the levels that were asked for."""
     label: str | None
     probabilities: dict[str, float] | None
     version: int
     id: str | None
     learned: bool
+
+    @property
+    def var(self) -> float | None:
+        """Variance of the target."""
+        return None if self.std is None else self.std**2
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Lower and upper limits with probability ``level`` between them, of a level that was asked for."""
+        if level not in self.intervals:
+            known = ", ".join(map(str, self.intervals)) or "none, as classes have probabilities"
+            raise ValueError(f"level must be one of those passed to predict ({known}), got {level}")
+        return self.intervals[level]
 
 
 class Learned(NamedTuple):
@@ -270,7 +290,7 @@ class Model:
         *,
         id: str | None = None,
         key: str | None = None,
-        level: float = 0.95,
+        level: float | Sequence[float] = 0.95,
     ) -> Prediction:
         """Predict a row; with an id the service stores it until `label` gives the target.
 
@@ -280,11 +300,19 @@ class Model:
             be None or NaN; dates and times may be those of Python, NumPy or pandas
         id : id of the prediction
         key : for a fleet of perceptrons, the key whose perceptron answers
-        level : probability of the interval from ``lower`` to ``upper``
+        level : probability of the prediction's interval, or several of them
         """
-        body = {"x": x, "id": id, "key": key, "level": level}
-        found: dict[str, Any] = dict.fromkeys(Prediction._fields) | {"learned": False}
-        found |= self._post("predict", {name: value for name, value in body.items() if value is not None})
+        levels = [level] if isinstance(level, int | float) else list(level)
+        if not levels:
+            raise ValueError("level must be a number above 0 and below 1, or several of them, got none")
+        first, *more = levels
+        body = {"x": x, "id": id, "key": key, "level": first, "levels": more}
+        answer = self._post("predict", {name: value for name, value in body.items() if value is not None})
+        found: dict[str, Any] = dict.fromkeys(Prediction._fields) | {"learned": False, "intervals": {}}
+        limits = [{"level": first, **answer}] if "lower" in answer else []
+        limits += answer.pop("intervals", [])
+        found |= {name: value for name, value in answer.items() if name in Prediction._fields}
+        found["intervals"] = {one["level"]: (one["lower"], one["upper"]) for one in limits}
         return Prediction(**found)
 
     def learn(self, x: Any, y: Any, *, id: str | None = None, key: str | None = None) -> Learned:

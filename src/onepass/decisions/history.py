@@ -17,7 +17,7 @@ __all__ = ["ClosedDecision", "DecisionHistory", "UnknownDecision"]
 _REMEMBERED = 100_000  # closed decisions: a second reward for an older one is one for an unknown decision
 
 
-class UnknownDecision(KeyError):  # noqa: N818 - it is what the caller has, not an error of ours
+class UnknownDecision(KeyError):  # noqa: N818 - it is what the caller has, not an error of the library
     """No reward is expected for a decision of this id: it was never made, or it has expired."""
 
     def __str__(self) -> str:

@@ -159,7 +159,7 @@ def _read_arms(table: Any, action: str | None) -> tuple[NDArray[np.object_], NDA
         return arms, numbers
     column = _column(table, "action", "action")
     if not pa.types.is_integer(column.type):
-        raise TypeError(f"the column 'action' must hold the numbers of arms beside their names, got {column.type}")
+        raise TypeError(f"the column 'action' must hold the numbers of arms, next to their names, got {column.type}")
     return arms, _integers(column, "action")
 
 

@@ -15,6 +15,7 @@ from cython.cimports.onepass.engine.step import (
     RECORD_EVIDENCE,
     RECORD_LOG_DENSITY,
     RECORD_NOISE,
+    RECORD_NOISE_WEIGHT,
     PerceptronProgress,
     Site,
     learn_noise,
@@ -118,7 +119,7 @@ class _Block:
                 if here[i] < self.cancelled * self.terms[i]:
                     learned = LOST
                     break
-                noise = state.noise
+                noise, noise_weight = state.noise, state.noise_weight
                 if keeps_sites:
                     site = cython.cast(cython.pointer(Site), cython.address(self.sites[i, 0]))
                 y = self.rows.targets[i]
@@ -135,7 +136,7 @@ class _Block:
                     self.weights[i] = state.pending_weight
                     state.pending = False
                 if self.rows.records.shape[0]:
-                    state.record_row(self.rows.records, i, mean, var, noise)
+                    state.record_row(self.rows.records, i, mean, var, noise, noise_weight)
                 self.scores[i] = score * self.growth[i]
                 self.informations[i] = information * self.growth[i]
                 for k in range(i + 1, b):
@@ -170,7 +171,7 @@ class _Block:
                 state.var = self.variances[i]
                 state.input_var = 0.0
                 state.pending_weight = self.weights[i]
-                noise = state.noise
+                noise, noise_weight = state.noise, state.noise_weight
                 gain = cython.address(gains[0, i])
                 respond_once(p, state.var, gain, cython.address(mean[0]), rule, prior, cython.address(response))
                 learn_noise(state, cython.address(response))
@@ -178,6 +179,7 @@ class _Block:
                     mean[j] += self.scores[i] * gain[j]
                 if records.shape[0]:
                     records[i, RECORD_NOISE] = noise
+                    records[i, RECORD_NOISE_WEIGHT] = noise_weight
                     records[i, RECORD_LOG_DENSITY] = state.log_density
                     records[i, RECORD_EVIDENCE] = state.row_evidence
                 if state.is_due(p):

@@ -54,7 +54,7 @@ def learn_fleet(X, y, weights, slots, order, rule, noise_window, clock, records,
             _read(record, p, reweighs, state)
             if state.trust.is_alarmed():
                 _answer_alarm(record, prior, state, cython.address(space[0]))
-            noise = state.noise
+            noise, noise_weight = state.noise, state.noise_weight
             row: Row = Row(x=cython.address(X[i, 0]), x_var=cython.NULL, d=d, y=y[i], site=cython.NULL)
             seen = learn_row_root(
                 cython.address(row),
@@ -73,7 +73,7 @@ def learn_fleet(X, y, weights, slots, order, rule, noise_window, clock, records,
             _write(record, p, reweighs, state)
             record[AT_TOUCHED] = clock
             if out.shape[0]:
-                state.record_row(out, i, seen.pre_mean, seen.pre_var, noise)
+                state.record_row(out, i, seen.pre_mean, seen.pre_var, noise, noise_weight)
     rule.likelihood.raise_pending()
     return learned
 

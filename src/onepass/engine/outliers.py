@@ -31,6 +31,8 @@ from cython.cimports.libc.math import INFINITY, exp, fabs, log, log1p, sqrt
 from cython.cimports.onepass.engine.special import LOG_2PI
 from scipy.special import expit
 
+from onepass._typing import FloatArray
+
 # Times the noise variance: the components of targets that are not trusted, and how an outlier's share is divided.
 SCALES = (10.0, 1e2, 1e4, 1e6, 1e8)
 _DIVISION = (0.4, 0.2, 0.2, 0.1, 0.1)
@@ -95,7 +97,7 @@ def far_log_density(error, var):
     return -0.5 * (LOG_2PI + log(var) + _FAR * _FAR) - 2.0 * log(fabs(error) / sqrt(var) / _FAR)
 
 
-def jump_probability(suspicion) -> "FloatArray":
+def jump_probability(suspicion) -> FloatArray:
     """Probability of a jump of the truth, from the log odds that rows have added to those before any."""
     return expit(np.asarray(suspicion) - _LIMIT)
 
@@ -134,7 +136,7 @@ class Trust:
         self.read(cython.address(view[0]))
 
     @staticmethod
-    def start(outliers, firm=False) -> "Trust":
+    def start(outliers, firm=False) -> Trust:
         """Before the first row, if this share of rows is not to be trusted; a ``firm`` one changes more slowly."""
         if outliers == 0.0:
             return Trust()
@@ -142,7 +144,7 @@ class Trust:
         return Trust.after((_FIRM_START_WEIGHT if firm else _START_WEIGHT) * shares)
 
     @staticmethod
-    def after(counts) -> "Trust":
+    def after(counts) -> Trust:
         """Before the next row, if so many were trusted, and so many by each way of not being so.
 
         After these may come what the rows have said about the share of wrong labels and the scale of the weights, and
@@ -158,7 +160,7 @@ class Trust:
         return Trust([*sums, 0.0, INFINITY, 0.0, recent, 0.0, _SCALE_INFORMATION, known])
 
     @property
-    def shares(self) -> "FloatArray":
+    def shares(self) -> FloatArray:
         """Share of the rows that were trusted, then of those that were not, in each way."""
         counts = self.to_array()[:N_WAYS]
         return counts / counts.sum()
@@ -496,11 +498,11 @@ class Trust:
         numbers[9] = self.prior_information
         numbers[10] = self.last_information
 
-    def copy(self) -> "Trust":
+    def copy(self) -> Trust:
         """Make an independent copy."""
         return Trust(self.to_array())
 
-    def to_array(self) -> "FloatArray":
+    def to_array(self) -> FloatArray:
         """All numbers, as files have them.
 
         Counts, the information about the share of wrong labels and the scale of the weights, rows, suspicion, rows

@@ -41,7 +41,7 @@ cdef class Rows:
     cdef const double[::1] targets
     cdef double[:, ::1] records, kept_sites
     cdef Row row(self, Py_ssize_t i) noexcept nogil
-    cdef bint finish(self, Py_ssize_t i, PerceptronProgress state, Seen seen, double noise) noexcept nogil
+    cdef bint finish(self, Py_ssize_t i, PerceptronProgress state, Seen seen, double noise, double noise_weight) noexcept nogil
 
 @cython.final
 cdef class PerceptronRule:

@@ -40,7 +40,7 @@ class Rows:
     def __len__(self):
         return self.targets.shape[0]
 
-    def part(self, start, stop) -> "Rows":
+    def part(self, start, stop) -> Rows:
         """Some of the rows."""
         if start == 0 and stop >= len(self):
             return self
@@ -56,10 +56,10 @@ class Rows:
             row.site = cython.cast(cython.pointer(Site), cython.address(self.kept_sites[i, 0]))
         return row
 
-    def finish(self, i, state, seen, noise):
+    def finish(self, i, state, seen, noise, noise_weight):
         """Record a row that was learned at a noise; whether the caller is to answer an alarm before the next one."""
         if self.records.shape[0]:
-            state.record_row(self.records, i, seen.pre_mean, seen.pre_var, noise)
+            state.record_row(self.records, i, seen.pre_mean, seen.pre_var, noise, noise_weight)
         return state.trust.is_alarmed() and self.kept_sites.shape[0] == 0
 
 
@@ -945,7 +945,7 @@ def rows_root(
     prior: Prior = rule.prior(0, p)
     with cython.nogil:
         for i in range(n):
-            noise = state.noise
+            noise, noise_weight = state.noise, state.noise_weight
             row: Row = rows.row(i)
             seen = learn_row_root(
                 cython.address(row),
@@ -961,7 +961,7 @@ def rows_root(
             if not seen.learned:
                 learned = i
                 break
-            if rows.finish(i, state, seen, noise) or (prior.values == cython.NULL and state.is_due(p)):
+            if rows.finish(i, state, seen, noise, noise_weight) or (prior.values == cython.NULL and state.is_due(p)):
                 learned = i + 1
                 break
     rule.likelihood.raise_pending()
@@ -1113,7 +1113,7 @@ def rows_dense(
                 learned = i
                 digits_lost = seen.digits_lost
                 break
-            if rows.finish(i, state, seen, before.noise) or state.is_due(p):
+            if rows.finish(i, state, seen, before.noise, before.noise_weight) or state.is_due(p):
                 learned = i + 1
                 break
     rule.likelihood.raise_pending()
@@ -1151,7 +1151,7 @@ def rows_diagonal(
                 for j in range(bias, p):
                     own = kept * variance[j] + added[j] if drifting else variance[j]
                     input_var += row.x_var[j - bias] * (mean[j] * mean[j] + own)
-            noise = state.noise
+            noise, noise_weight = state.noise, state.noise_weight
             score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, input_var, row.y)
             if not isfinite(score):
                 learned = i
@@ -1162,7 +1162,7 @@ def rows_diagonal(
             for j in range(p):
                 _step_weight(cython.address(mean[j]), cython.address(variance[j]), x[j], score, information, ratio, var)
             seen = Seen(learned=True, digits_lost=False, pre_mean=pre_mean, pre_var=var + input_var)
-            if rows.finish(i, state, seen, noise):
+            if rows.finish(i, state, seen, noise, noise_weight):
                 learned = i + 1
                 break
     rule.likelihood.raise_pending()
@@ -1236,7 +1236,7 @@ def rows_sparse(
                 pre_mean += mean[j] * value
                 var += variance[j] * value * value
                 finite += fabs(value)
-            noise = state.noise
+            noise, noise_weight = state.noise, state.noise_weight
             score, information, ratio = NAN, NAN, NAN
             if isfinite(finite) and isfinite(rows.targets[i]):
                 score, information, ratio = learn_scalar(rule.likelihood, state, pre_mean, var, 0.0, rows.targets[i])
@@ -1249,7 +1249,8 @@ def rows_sparse(
                 value = data[k] if is_input else 1.0
                 v = cython.address(variance[j])
                 _step_weight(cython.address(mean[j]), v, value, score, information, ratio, var)
-            if rows.finish(i, state, Seen(learned=True, digits_lost=False, pre_mean=pre_mean, pre_var=var), noise):
+            seen: Seen = Seen(learned=True, digits_lost=False, pre_mean=pre_mean, pre_var=var)
+            if rows.finish(i, state, seen, noise, noise_weight):
                 learned = i + 1
                 break
         for j in range(last.shape[0]):

@@ -11,8 +11,8 @@ cdef enum:
 
 # Columns of what is recorded of a row: see `step.RowRecord`.
 cpdef enum:
-    RECORD_MEAN, RECORD_VAR, RECORD_NOISE, RECORD_LOG_DENSITY, RECORD_DISTRUST, RECORD_SUSPICION, RECORD_EVIDENCE
-    RECORD_SIZE
+    RECORD_MEAN, RECORD_VAR, RECORD_NOISE, RECORD_NOISE_WEIGHT, RECORD_LOG_DENSITY, RECORD_DISTRUST, RECORD_SUSPICION
+    RECORD_EVIDENCE, RECORD_SIZE
 
 # The contribution of a row: precisions of the factors of J'w and of the log noise, and their shifts (precision times
 # mean), then what the row has added to the counts of the `Trust`. The precision is NaN before the row was learned.
@@ -52,7 +52,7 @@ cdef class PerceptronProgress:
     cdef double square, total_var  # of the last row's error, and what was predicted for it
     cdef double row_weight(self) noexcept nogil
     cpdef void record_row(
-        self, double[:, ::1] records, Py_ssize_t i, double mean, double var, double noise
+        self, double[:, ::1] records, Py_ssize_t i, double mean, double var, double noise, double noise_weight
     ) noexcept nogil
     cdef void count_row(self) noexcept nogil
     cpdef void assign(self, PerceptronProgress other) noexcept nogil

@@ -31,6 +31,7 @@ from cython.cimports.onepass.engine.noise import N_STEPS, AllRows, Response, mar
 from cython.cimports.onepass.engine.outliers import N_WAYS, Trust, far_log_density
 from cython.cimports.onepass.engine.special import LOG_2PI
 
+from onepass._typing import FloatArray
 from onepass.engine.noise import NOISE_FLOOR
 
 NOISE_START, NOISE_START_WEIGHT = 0.1, 2.0 / 9.0  # before the first row its log has a standard deviation of 3
@@ -95,13 +96,14 @@ class RowRecord(NamedTuple):
     mean: "FloatArray"  # of the pre-activation
     var: "FloatArray"
     noise: "FloatArray"
+    noise_weight: "FloatArray"  # how many rows it rests on; 0 where it is fixed
     log_density: "FloatArray"
     distrust: "FloatArray"
     suspicion: "FloatArray"  # log odds of a jump
     evidence: "FloatArray"  # log density of as many copies of the row as it counts for
 
     @staticmethod
-    def of(records) -> "RowRecord":
+    def of(records) -> RowRecord:
         """A copy of the columns of an array ``(n, RECORD_SIZE)``."""
         return RowRecord(*records.T.copy())
 
@@ -155,7 +157,7 @@ class PerceptronProgress:
         """Whether the noise is learned."""
         return self.noise_weight > 0.0
 
-    def copy(self) -> "PerceptronProgress":
+    def copy(self) -> PerceptronProgress:
         """Make an independent copy."""
         made = PerceptronProgress(trust=self.trust.copy())
         made.assign(self)
@@ -189,24 +191,25 @@ class PerceptronProgress:
         """Weight of the row that comes now."""
         return 1.0 if self.row_weights is None else self.row_weights[self.n_weighted]
 
-    def to_array(self) -> "FloatArray":
+    def to_array(self) -> FloatArray:
         """All numbers as files have them; after them, where not all is trusted, those of the trust."""
         return np.concatenate([[getattr(self, name) for name in STATE_FIELDS], self.trust.to_array()])
 
     @staticmethod
-    def from_array(numbers) -> "PerceptronProgress":
+    def from_array(numbers) -> PerceptronProgress:
         """Take what `to_array` gave."""
         made = PerceptronProgress(trust=Trust(numbers[STATE_SIZE:]))
         for name, number in zip(STATE_FIELDS, numbers, strict=False):
             setattr(made, name, number)
         return made
 
-    def record_row(self, records, i, mean, var, noise):
-        """Record a row that was just learned; ``noise`` is that from before."""
+    def record_row(self, records, i, mean, var, noise, noise_weight):
+        """Record a row that was just learned; the noise and its weight are those from before."""
         row = cython.address(records[i, 0])
         row[RECORD_MEAN] = mean
         row[RECORD_VAR] = var
         row[RECORD_NOISE] = noise
+        row[RECORD_NOISE_WEIGHT] = noise_weight
         row[RECORD_LOG_DENSITY] = self.log_density
         row[RECORD_DISTRUST] = self.trust.distrust
         row[RECORD_SUSPICION] = self.trust.suspicion
@@ -841,7 +844,7 @@ def score_row(likelihood, state, mean, own_var, input_var, response, y):
     return doubt.match.log_z, 1.0 - doubt.shares[0]
 
 
-def score_rows(likelihood, state, mean, var, input_var, responses, y) -> "FloatArray":
+def score_rows(likelihood, state, mean, var, input_var, responses, y) -> FloatArray:
     """See `score_row`; for all rows, ``(2, n)``. ``responses`` are those of `learn_noise_from`, ``(n, 3, steps)``."""
     result = np.empty((2, mean.shape[0]))
     out: cython.double[:, ::1] = result

@@ -56,11 +56,11 @@ class Switching:
         self.posterior, self.memory = np.empty((0, len(self.values))), np.empty((2, len(self.values)))
 
     @property
-    def weights(self) -> "FloatArray":
+    def weights(self) -> FloatArray:
         """The weights with which the next row is predicted, ``(K,)``."""
         return np.array(self.values)
 
-    def copy(self) -> "Switching":
+    def copy(self) -> Switching:
         """Make an independent copy."""
         twin = Switching(self.values, self.entries, self.log_evidence)
         twin.posterior = self.posterior

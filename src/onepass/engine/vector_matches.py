@@ -14,7 +14,7 @@ the others, as if they were all there is. Noise, calibration and trust follow wh
 One class per likelihood; the one for classes is in `class_matches`. Nothing here knows about weights or layers.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import cython
 import numpy as np
@@ -30,6 +30,8 @@ from cython.cimports.onepass.engine.outliers import (
 )
 from cython.cimports.onepass.engine.small_matrices import apply, diagonalise, factorise, invert, is_positive
 from cython.cimports.onepass.engine.special import LOG_2PI
+
+from onepass._typing import FloatArray
 
 NOISE_FLOOR = 1e-6
 SCALE_START_WEIGHT = 10.0
@@ -113,7 +115,7 @@ class NetworkProgress:
         self.largest_of = cython.address(view[0])
 
     @staticmethod
-    def start(n_outputs, noise, calibrate, outliers=0.0) -> "NetworkProgress":
+    def start(n_outputs, noise, calibrate, outliers=0.0) -> NetworkProgress:
         """Before the first row; a ``noise`` of None is learned, and a share of rows are ``outliers``."""
         learned = noise is None
         return NetworkProgress(
@@ -143,7 +145,7 @@ class NetworkProgress:
         if self.scale_weight[0] > 0.0:
             self.scale[:], self.scale_weight[:] = 1.0, SCALE_START_WEIGHT
 
-    def widened(self) -> "NetworkProgress":
+    def widened(self) -> NetworkProgress:
         """A copy to predict from, whose scales are wider while they rest on few rows."""
         wider = self.copy()
         wider.scale[:] *= widening(self.scale_weight)
@@ -168,17 +170,17 @@ class NetworkProgress:
         """Whether predictive scales are learned; else they are 1."""
         return self.scale_weight_of[0] > 0.0
 
-    def with_noise_times(self, factor) -> "NetworkProgress":
+    def with_noise_times(self, factor) -> NetworkProgress:
         """A copy whose noise is multiplied by a factor."""
         changed = self.copy()
         changed.noise[:] *= factor
         return changed
 
-    def copy(self) -> "Self":
+    def copy(self) -> Self:
         """Make an independent copy."""
         return NetworkProgress(*self.to_array(), self.trust.copy())
 
-    def to_array(self) -> "FloatArray":
+    def to_array(self) -> FloatArray:
         """All numbers, ``(6, K)``, as files have them."""
         return np.stack([self.noise, self.noise_weight, self.scale, self.scale_weight, self.usual_var, self.largest])
 
@@ -191,7 +193,7 @@ class NetworkProgress:
         return NetworkProgress, (*self.to_array(), self.trust)
 
 
-def widening(scale_weight) -> "FloatArray":
+def widening(scale_weight) -> FloatArray:
     """How much wider than its estimate a predictive scale is that rests on few rows; 1 where it is fixed.
 
     Each row moves the scale by ``gain / weight``, so it is a mean of about ``ν = weight / gain`` squared errors, and a
@@ -317,7 +319,7 @@ class OutputRecord(NamedTuple):
     usual_var: "FloatArray"
 
     @staticmethod
-    def of(records) -> "OutputRecord":
+    def of(records) -> OutputRecord:
         """The parts of the array, ``(n, 7, K)``, that kernels fill; to be changed in place."""
         return OutputRecord(*records.swapaxes(0, 1))
 
@@ -522,7 +524,7 @@ class VectorLikelihood:
             record[6 * n + k] = state.usual_var_of[k]
         self.marginals(mean, cov, record, record + n, out)
 
-    def moment_match(self, mean, cov, target, state: NetworkProgress) -> "OutputMatch":
+    def moment_match(self, mean, cov, target, state: NetworkProgress) -> OutputMatch:
         """The `OutputMatch` of one target."""
         out = VectorMatch(self.size)
         means: cython.double[::1] = np.array(mean, dtype=np.float64)
@@ -577,7 +579,7 @@ class VectorLikelihood:
             into[5 * n + i] = state.largest_of[i]
         state.trust.write(into + 6 * n)
 
-    def memory_of(self, n_rows, state: NetworkProgress) -> "FloatArray":
+    def memory_of(self, n_rows, state: NetworkProgress) -> FloatArray:
         """Memory for what `keep` fills of so many rows."""
         numbers = state.to_array().size + state.trust.to_array().size
         return np.empty((n_rows, self.size * (self.size + 1) + numbers))
@@ -587,7 +589,7 @@ class VectorLikelihood:
         means: cython.const[cython.double][:, ::1],
         covs: cython.const[cython.double][:, :, ::1],
         state: NetworkProgress,
-    ) -> "FloatArray":
+    ) -> FloatArray:
         """What `keep` fills of rows that a state predicts."""
         result = self.memory_of(means.shape[0], state)
         rows: cython.double[:, ::1] = result
@@ -634,7 +636,7 @@ class VectorLikelihood:
         kept,
         targets: cython.const[cython.double][:, ::1],
         noise_scale: cython.const[cython.double][:, ::1],
-    ) -> "FloatArray":
+    ) -> FloatArray:
         """Log density of each row's target, and how far it is distrusted, ``(2, n)``, from what `keep` filled.
 
         With the noise of a mixture, see `score_kept`, ``(n, K)``; without rows for a network alone.
@@ -665,7 +667,7 @@ class VectorLikelihood:
         means: cython.const[cython.double][:, ::1],
         covs: cython.const[cython.double][:, :, ::1],
         state: NetworkProgress,
-    ) -> "FloatArray":
+    ) -> FloatArray:
         """What each row is predicted from, ``(n, 7, K)``: see `OutputRecord`."""
         result = np.empty((means.shape[0], OUTPUT_RECORD_SIZE, self.n_outputs))
         rows: cython.double[:, :, ::1] = result

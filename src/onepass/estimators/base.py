@@ -20,7 +20,6 @@ from onepass._typing import FloatArray
 from onepass._validation import as_count, as_flag, as_outliers, as_positive, one_of
 from onepass.beliefs.choice import Covariance
 from onepass.engine.outliers import FAR
-from onepass.estimators.batch import Batch, ModelRows, PredictedRows
 from onepass.estimators.blueprints import Blueprint
 from onepass.estimators.files import (
     argument_from_json,
@@ -33,6 +32,7 @@ from onepass.estimators.files import (
 from onepass.estimators.inputs import InputEncoder, checked_weights
 from onepass.estimators.learner import Learner
 from onepass.estimators.refinement import Schedule
+from onepass.estimators.rows import PredictedRows, Rows
 from onepass.files.state import Arrays, Parameters
 from onepass.models.distribution import Prediction
 from onepass.models.missing import COLUMNS
@@ -84,14 +84,14 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
         return self._learn(X, y, sample_weight, restart=True)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None, *, restart: bool = False) -> Self:
-        learner, X, targets, weights = self._prepared(X, y, sample_weight, classes, restart=restart)
-        if weights is not None and not weights.any():
+        learner, rows = self._prepared(X, y, sample_weight, classes, restart=restart)
+        if rows.weights is not None and not rows.weights.any():
             if restart:
                 raise ValueError("sample_weight must contain at least one number above 0, got only zeros")
             return self
         if learner.state.n_rows == 0:
-            learner.blueprint.warn_of_targets(Batch(X, targets.reshape(len(targets), -1)))
-        (learner.fit if restart else learner.learn)(X, targets, weights)
+            learner.blueprint.warn_of_targets(rows.in_columns)
+        (learner.fit if restart else learner.learn)(rows)
         self._learner = learner
         if n := learner.newly_set_aside():
             _warn_of_set_aside(n)
@@ -154,8 +154,8 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _predict_then_learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> PredictedRows:
         """Predict every row just before learning it."""
-        learner, X, targets, weights = self._prepared(X, y, sample_weight, classes)
-        found = learner.predict_then_learn(X, targets, weights)
+        learner, rows = self._prepared(X, y, sample_weight, classes)
+        found = learner.predict_then_learn(rows)
         self._learner = learner
         if n := learner.newly_set_aside():
             _warn_of_set_aside(n)
@@ -163,8 +163,8 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _prepared(
         self, X: Any, y: Any, sample_weight: Any, classes: Any, *, restart: bool = False
-    ) -> tuple[Learner, Any, FloatArray, FloatArray | None]:
-        """The learner, which is new before the first rows, and rows, targets and weights as it takes them."""
+    ) -> tuple[Learner, Rows]:
+        """The learner, which is new before the first rows, and the rows as it takes them."""
         restart = restart or not self.__sklearn_is_fitted__()
         if restart:
             self._check_parameters()
@@ -181,7 +181,7 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
         if restart:
             names = encoder.names(self._columns) if hasattr(self, "feature_names_in_") else None
             learner.start().warn_of_scales(X, names)
-        return learner, X, targets, weights
+        return learner, Rows(X, targets, weights)
 
     def _new_learner(self, encoder: InputEncoder, targets: Any, seed: int | None = None, **options: Any) -> Learner:
         n_inputs = encoder.n_inputs(self.n_features_in_)
@@ -223,7 +223,7 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
         """
         learner = self._fitted
         X, y = learner.encoder.pairs(self, X, y, reset=False, **self._target_checks)
-        return learner.outlier_probability(X, learner.targets.encode(y))
+        return learner.outlier_probability(Rows(X, learner.targets.encode(y)))
 
     # What a subclass says.
 
@@ -301,7 +301,7 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
         """Names of the columns before they are encoded."""
         return [str(name) for name in getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])]
 
-    def _rows(self, X: Any) -> list[ModelRows]:
+    def _rows(self, X: Any) -> list[Rows]:
         """Rows to predict, checked, standardised and in chunks."""
         return list(self._fitted.rows(self._encoded(X)))
 

@@ -17,7 +17,7 @@ from onepass.beliefs.block import BlockGaussian
 from onepass.beliefs.choice import Covariance, belief_type, count_numbers
 from onepass.beliefs.diagonal import IndependentWeights
 from onepass.beliefs.prior import PERCEPTRON_BELIEFS, prior_variances, takes_sparse_rows
-from onepass.estimators.batch import Batch
+from onepass.estimators.rows import Rows
 from onepass.estimators.scaling import near, warn_of_range, warn_of_targets, zero_for_nan
 from onepass.estimators.standardizer import MEAN_AND_STD, SIZE
 from onepass.estimators.targets import ClassTargets, NumberTargets
@@ -111,6 +111,16 @@ class Blueprint(ABC):
         """Sizes of the models' layers."""
 
     @property
+    def tracks_intervals(self) -> bool:
+        """Whether limits of intervals are tracked as targets arrive."""
+        return bool(vars(self.given).get("intervals") == "adaptive")
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether probabilities of classes are calibrated by rows that were predicted before they were learned."""
+        return bool(vars(self.given).get("probabilities") == "adaptive")
+
+    @property
     def link(self) -> Any:
         """What turns the output for two classes into the probability of the second."""
         return as_activation("sigmoid")
@@ -161,14 +171,14 @@ class Blueprint(ABC):
             "covariance='diagonal', or fewer features"
         )
 
-    def warn_of_targets(self, batch: Batch) -> None:
+    def warn_of_targets(self, rows: Rows) -> None:
         """Warn of first targets that the prior can't explain."""
         if not self._expects_some_size:
             return
         scale = max(float(np.max(scale)) for scale in self.scales())
-        trusted = (near(batch.targets, self.given.outliers) | np.isnan(batch.targets)).all(axis=1)
+        trusted = (near(rows.y, self.given.outliers) | np.isnan(rows.y)).all(axis=1)
         own = self.intercept_scale or scale
-        warn_of_targets(batch.targets[trusted], zero_for_nan(batch.rows[trusted]), scale, own)
+        warn_of_targets(rows.y[trusted], zero_for_nan(rows.X[trusted]), scale, own)
 
     @property
     def _expects_some_size(self) -> bool:
@@ -254,7 +264,7 @@ class NumberPerceptrons(Blueprint):
         return 1.0 if narrow else INTERCEPT_SCALE
 
     def _intercept_scale_of(self, scale: float) -> float | None:
-        """The intercept's scale; beside weights so wide that the targets' units must be unknown, as wide as these."""
+        """The intercept's scale; next to weights so wide that the targets' units must be unknown, as wide as these."""
         unknown = isinstance(self.given.prior_scale, str) and scale > max(SCALES)
         own = self.intercept_scale
         return max(own, scale) if unknown and own is not None else own
@@ -279,10 +289,10 @@ class NumberPerceptrons(Blueprint):
             **self._change,
         )
 
-    def warn_of_targets(self, batch: Batch) -> None:
+    def warn_of_targets(self, rows: Rows) -> None:
         """Warn of first targets that the prior can't explain, or the activation."""
-        super().warn_of_targets(batch)
-        warn_of_range(batch.targets, as_activation(self.given.activation))
+        super().warn_of_targets(rows)
+        warn_of_range(rows.y, as_activation(self.given.activation))
 
     def noise_of(self, member: Any) -> float:
         """Variance of the noise that a model has learned or was given."""

@@ -10,14 +10,15 @@ from sklearn.utils import check_random_state
 from onepass._typing import FloatArray
 from onepass._validation import as_nonnegative, as_share, one_of
 from onepass.estimators.base import OUTLIERS, OnePassEstimator
-from onepass.estimators.batch import PredictedRows
 from onepass.estimators.blueprints import INTERCEPT_SCALE, ClassPerceptrons
 from onepass.estimators.documentation import documented
 from onepass.estimators.learner import Learner, member_predictions
 from onepass.estimators.posterior import contrast_belief, draw_functions, draw_labels, linear_coefficients
+from onepass.estimators.rows import PredictedRows
 from onepass.estimators.targets import ClassTargets
 from onepass.files.state import Parameters
 from onepass.likelihoods.mixtures import mixture_moments
+from onepass.models.calibration import PROBABILITIES
 from onepass.models.distribution import Prediction
 from onepass.models.prediction import PredictedMoments
 
@@ -33,6 +34,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
     """What all classifiers share; a subclass says which models learn."""
 
     class_weight: Any
+    probabilities: str
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -42,6 +44,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        one_of(self.probabilities, PROBABILITIES, "probabilities")
         given = self.class_weight
         if given is None or (isinstance(given, str) and given == "balanced"):
             return
@@ -107,25 +110,33 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         return np.asarray(self.classes_[index])
 
     @overload
-    def predict_proba(self, X: Any, return_std: Literal[False] = False) -> FloatArray: ...
+    def predict_proba(self, X: Any, return_std: Literal[False] = False, *, calibrated: bool = True) -> FloatArray: ...
     @overload
-    def predict_proba(self, X: Any, return_std: Literal[True]) -> tuple[FloatArray, FloatArray]: ...
+    def predict_proba(
+        self, X: Any, return_std: Literal[True], *, calibrated: bool = True
+    ) -> tuple[FloatArray, FloatArray]: ...
     @overload
-    def predict_proba(self, X: Any, return_std: bool) -> Any: ...
-    def predict_proba(self, X: Any, return_std: bool = False) -> Any:
+    def predict_proba(self, X: Any, return_std: bool, *, calibrated: bool = True) -> Any: ...
+    def predict_proba(self, X: Any, return_std: bool = False, *, calibrated: bool = True) -> Any:
         """Probabilities of the classes, ``(n, K)``.
 
         With ``return_std`` also the standard deviations of the probabilities, which come from not knowing the weights.
+        With ``probabilities="adaptive"`` probabilities are calibrated, unless ``calibrated`` is False; deviations
+        remain the model's.
         """
         weights, parts = self._mixture_parts(X)
         mean, var = mixture_moments(weights, parts.mean, parts.var)
         if self._learner.targets.is_binary:
             mean, var = np.exp(self._log_sides(weights, parts)), np.column_stack([var, var])
         probabilities = mean / mean.sum(axis=1, keepdims=True)
+        if calibrated:
+            probabilities = self._learner.calibrated(probabilities)
         return (probabilities, np.sqrt(var)) if return_std else probabilities
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logs of the probabilities, ``(n, K)``."""
+        if self._fitted.blueprint.calibrates:
+            return np.log(np.maximum(self.predict_proba(X), _TINY))
         weights, parts = self._mixture_parts(X)
         if self._learner.targets.is_binary:
             return self._log_sides(weights, parts)
@@ -140,7 +151,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
         """Limits between which the probability of the second class lies, with the credibility ``level``.
 
         For more than two classes the limits of each, ``(n, K)``, with its log odds against all others taken as
-        Gaussian.
+        Gaussian. They are limits of what the model believes, before it is calibrated.
         """
         as_share(level, "level", open_above=True)
         learner = self._fitted
@@ -202,7 +213,7 @@ class OnePassClassifier(ClassifierMixin, OnePassEstimator):  # type: ignore[misc
     def _mixture_parts(self, X: Any) -> tuple[FloatArray, PredictedMoments]:
         """The components' weights, and what each of them predicts, ``(k, n)`` or ``(k, n, K)``."""
         seen = self._predict_row(X)
-        if seen is not None:
+        if seen is not None and len(self._learner.state.mixtures[0].components) == 1:
             return _ALONE, PredictedMoments(*(np.asarray(part)[None, None] for part in seen.moments))
         rows = self._rows(X)
         (mixture,) = self._learner.state.mixtures
@@ -242,6 +253,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
     @outliers_of_classes
     @change
     @passes_of_perceptrons
+    @probabilities
     standardize : bool
         Standardise the inputs by mean and standard deviation of the first ``warm_up`` rows; sparse rows that stay
         sparse (two classes, with a diagonal covariance) are only divided by the size of their entries. The statistics
@@ -295,6 +307,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         drift: float | str = 0.0,
         passes: int = 1,
         refine: str = "auto",
+        probabilities: str = "model",
         standardize: bool = True,
         warm_up: int = 100,
         missing: str = "error",
@@ -310,6 +323,7 @@ class BayesianPerceptronClassifier(OnePassClassifier):
         self.drift = drift
         self.passes = passes
         self.refine = refine
+        self.probabilities = probabilities
         self.standardize = standardize
         self.warm_up = warm_up
         self.missing = missing

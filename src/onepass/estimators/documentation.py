@@ -76,6 +76,25 @@ _FRAGMENTS = {
         What the later passes do. ``"ep"`` (expectation propagation) removes a row's contribution before learning it
         again, so each row counts once; ``"reuse"`` counts it again, which makes intervals too narrow. The default is
         ``"ep"`` if it is possible, that is with a full covariance, no forgetting and no drift; else ``"reuse"``.""",
+    "probabilities": """
+    probabilities : {"model", "adaptive"}
+        Whether probabilities are those of the model, or calibrated: a map learns in closed form what they were worth,
+        from each row that was predicted before it was learned, and follows streams that change. Predicted labels are
+        the most probable by these; ``predict_proba(X, calibrated=False)`` has the model's own. Standard deviations and
+        intervals of probabilities, and draws, remain the model's. Of several passes the first teaches the map.""",
+    "intervals": """
+    intervals : {"model", "adaptive"}
+        Whether intervals are those of the model, or track where targets really fall, each predicted before it is
+        learned: these contain the share of the targets that they should, however the stream changes. Predictions
+        themselves stay the same; see `onepass.AdaptiveIntervals`. Of several passes the first is tracked.""",
+    "target_transform": """
+    target_transform : "log", pair of functions or object, optional
+        An increasing function of the targets that is learned in their place; ``"log"`` is for positive numbers that
+        vary by factors. Predictions, intervals, draws and densities are in the targets' own units: the mean is that of
+        the targets, not the inverse of a mean, and the median is ``predict_dist(X).ppf(0.5)``. Other functions come
+        with their inverse, as ``(numpy.cbrt, lambda z: z**3)``, or as an object with the methods ``to_model``,
+        ``from_model`` and ``log_slope``. The inverse must increase everywhere. Only a name can be saved. ``noise_``,
+        ``coef_`` and ``log_evidence_`` are those of what is learned.""",
     "warm_up": """
     warm_up : int
         With ``standardize``: how many of the first rows determine mean and standard deviation.""",

@@ -6,10 +6,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from onepass.activations import Activation
-from onepass.estimators.batch import Batch, as_dense, is_sparse
 from onepass.estimators.categories import Categories
 from onepass.estimators.inputs import InputEncoder
 from onepass.estimators.learner import Learner, LearnerState
+from onepass.estimators.rows import Rows, as_dense, is_sparse
 from onepass.estimators.scaling import Scaling
 from onepass.files.state import (
     Arrays,
@@ -24,8 +24,10 @@ from onepass.files.state import (
     under,
 )
 from onepass.layers import Layer, decode_layer, encode_layer
+from onepass.models.calibration import CalibrationMap
 from onepass.models.missing import COLUMNS
 from onepass.models.mixture import Mixture
+from onepass.models.tracking import QuantileTracker
 
 __all__ = [
     "argument_from_json",
@@ -61,10 +63,15 @@ def export_learner(learner: Learner) -> tuple[Parameters, Arrays]:
         own, numbers = mixture.export_state()
         parameters["mixtures"].append(own)
         arrays |= nested(f"mixture/{i}", numbers)
-    if (batch := state.waiting) is not None:
-        parameters["waiting_is_sparse"] = is_sparse(batch.rows)
-        waiting = {"rows": as_dense(batch.rows), "targets": batch.targets, "weights": batch.full_weights}
-        arrays |= nested("waiting", waiting)
+    for i, tracker in enumerate(state.trackers):
+        arrays |= nested(f"tracker/{i}", tracker.to_arrays())
+    if state.calibration is not None:
+        parameters["calibration"], numbers = state.calibration.export_state()
+        arrays |= nested("calibration", numbers)
+    if (waiting := state.waiting) is not None:
+        parameters["waiting_is_sparse"] = is_sparse(waiting.X)
+        numbers = {"rows": as_dense(waiting.X), "targets": waiting.y, "weights": waiting.full_weights}
+        arrays |= nested("waiting", numbers)
     return parameters, arrays
 
 
@@ -89,15 +96,23 @@ def restore_learner(learner: Learner, parameters: Parameters, arrays: Arrays) ->
         mixtures=[
             _mixture(own, under(f"mixture/{i}", arrays), n_inputs) for i, own in enumerate(parameters["mixtures"])
         ],
+        trackers=[
+            QuantileTracker.from_arrays(under(f"tracker/{i}", arrays))
+            for i in range(q if learner.blueprint.tracks_intervals else 0)
+        ],
         unscored_evidence=as_number(parameters["unscored_evidence"], "unscored_evidence"),
     )
+    if learner.blueprint.calibrates:
+        state.calibration = CalibrationMap.from_state(parameters["calibration"], under("calibration", arrays))
+        if state.calibration.n_classes != len(learner.targets.classes):
+            raise ValueError("the saved calibration and classes do not match")
     for name in _COUNTS:
         setattr(state, name, as_tally(parameters[name], name))
     if "waiting/rows" in arrays:
         form = csr_array if parameters["waiting_is_sparse"] else np.asarray
         state.waiting = _waiting(under("waiting", arrays), form, (state.n_rows, n_inputs), kind is not None)
     learner.state = state
-    learner.newly_set_aside()  # which was told when it happened
+    learner.newly_set_aside()  # which was reported when it happened
 
 
 def _mixture(state: Parameters, arrays: Arrays, n_inputs: int) -> Mixture:
@@ -107,13 +122,13 @@ def _mixture(state: Parameters, arrays: Arrays, n_inputs: int) -> Mixture:
     return mixture
 
 
-def _waiting(waiting: Arrays, form: Any, shape: tuple[int, int], may_miss: bool) -> Batch:
+def _waiting(waiting: Arrays, form: Any, shape: tuple[int, int], may_miss: bool) -> Rows:
     rows = (sized_or_nan if may_miss else sized)(waiting, "rows", shape)
     columns = waiting["targets"].shape[1:]
     read = sized_or_nan if waiting["targets"].size > shape[0] else sized  # of several some may be unobserved
     targets = read(waiting, "targets", (shape[0], *columns)).reshape(shape[0], -1)
     weights = sized(waiting, "weights", shape[:1])
-    return Batch(form(rows), targets, None if (weights == 1.0).all() else weights)
+    return Rows(form(rows), targets, None if (weights == 1.0).all() else weights)
 
 
 def argument_to_json(name: str, value: Any) -> Any:

@@ -14,15 +14,19 @@ from typing import Any, Self
 
 import numpy as np
 
+from onepass._limits import INTERVALS
 from onepass._typing import FloatArray
-from onepass._validation import as_count
+from onepass._validation import as_count, one_of
 from onepass.beliefs.prior import prior_variances
-from onepass.estimators.batch import PredictedRows
+from onepass.estimators.rows import PredictedRows, Rows
 from onepass.estimators.scaling import zero_for_nan
 from onepass.files.state import Arrays, Parameters, as_number, as_tally, nested, sized, under
+from onepass.models.adaptive import given_quantiles
 from onepass.models.distribution import Prediction
 from onepass.models.fleet import PerceptronFleet
+from onepass.models.fleet.tracking import KeyedTracker
 from onepass.models.prediction import PredictedMoments, RowScores
+from onepass.models.tracking import TrackedPlaces
 
 __all__ = ["FleetEstimator"]
 
@@ -49,6 +53,9 @@ class FleetEstimator:
         Standard deviation of the intercept before the first row of the first key.
     outliers, forgetting : float
         As for `onepass.BayesianPerceptronRegressor`.
+    intervals : {"model", "adaptive"}
+        Whether intervals are those of the model, or track where the targets of each key really fall; keys with few rows
+        take more from all others.
 
     Examples
     --------
@@ -56,7 +63,7 @@ class FleetEstimator:
     >>> slopes = {"ann": 1.0, "bob": 1.2, "eve": 0.8}
     >>> keys, X = rng.choice(list(slopes), 300).tolist(), rng.normal(size=(300, 1))
     >>> y = np.array([slopes[key] for key in keys]) * X[:, 0] + 0.1 * rng.normal(size=300)
-    >>> model = FleetEstimator(1).learn(X, y, keys=keys)
+    >>> model = FleetEstimator(1).learn(Rows(X, y, keys=keys))
     >>> mean, std = model.predict([[1.0]] * 4, return_std=True, keys=["ann", "bob", "eve", "new"])
     >>> mean.round(1), bool(std[3] > std[0])
     (array([1. , 1.2, 0.8, 1. ]), True)
@@ -77,6 +84,7 @@ class FleetEstimator:
         intercept_scale: float | None = 4.0,
         outliers: float = 0.0,
         forgetting: float = 1.0,
+        intervals: str = "model",
     ) -> None:
         self.n_features_in_: int = as_count(n_features, "n_features")
         self.activation = activation
@@ -85,6 +93,12 @@ class FleetEstimator:
         self.intercept_scale = intercept_scale
         self.outliers = outliers
         self.forgetting = forgetting
+        self.intervals = one_of(intervals, INTERVALS, "intervals")
+        if intervals == "adaptive" and not self._predicts_numbers:
+            raise ValueError(
+                "intervals='adaptive' needs activation='linear': labels have probabilities, which are never observed"
+            )
+        self._tracker = KeyedTracker() if intervals == "adaptive" else None
         self._fleet = PerceptronFleet(
             n_features,
             activation,
@@ -116,19 +130,29 @@ class FleetEstimator:
         """What learns encoded rows: the estimator itself, see `onepass.estimators.learner`."""
         return self
 
-    def learn(self, X: FloatArray, targets: FloatArray, *, keys: Sequence[str]) -> Self:
-        """Learn rows ``(n, d)`` in the order given, with their targets ``(n,)`` and keys ``(n,)``."""
-        for part in self._parts(len(targets)):
-            self._predict_score_learn(X[part], targets[part], list(keys[part]))
+    def learn(self, rows: Rows) -> Self:
+        """Learn rows, which have keys, in their order."""
+        for part in self._parts(len(rows)):
+            self._predict_score_learn(rows.at(part))
         return self
 
-    def predict_then_learn(self, X: FloatArray, targets: FloatArray, *, keys: Sequence[str]) -> PredictedRows:
+    def predict_then_learn(self, rows: Rows) -> PredictedRows:
         """Predict every row just before learning it."""
         found = []
-        for part in self._parts(len(targets)):
-            seen, scores = self._predict_score_learn(X[part], targets[part], list(keys[part]))
-            found.append(PredictedRows(*self._per_class(seen), *scores[:3]))
+        for part in self._parts(len(rows)):
+            seen, scores, places = self._predict_score_learn(rows.at(part))
+            found.append(PredictedRows(*self._per_class(seen), *scores[:3], places))
         return PredictedRows.joined(found)
+
+    def score(self, rows: Rows) -> PredictedRows:
+        """Predict and score rows as `predict_then_learn`, without learning them."""
+        prediction = self._fleet.predict(zero_for_nan(rows.X), keys=rows.keys)
+        scores = np.atleast_1d(prediction.logpdf(rows.y)), np.zeros(len(rows)), np.zeros(len(rows))
+        places = None
+        if self._tracker is not None:  # limits stay while nothing is learned
+            z = np.atleast_1d(prediction.normal_score(rows.y))
+            places = TrackedPlaces(z, self._tracker.next(list(rows.keys or ())))
+        return PredictedRows(*self._per_class(prediction.moments), *scores, places)
 
     def _parts(self, n: int) -> Iterator[slice]:
         """Rows to learn before keys share what they have in common again, and those after."""
@@ -139,11 +163,14 @@ class FleetEstimator:
             at *= 2
         yield from (slice(*pair) for pair in pairwise([*edges, n]))
 
-    def _predict_score_learn(
-        self, X: FloatArray, targets: FloatArray, keys: list[str]
-    ) -> tuple[PredictedMoments, RowScores]:
-        prediction, scores = self._fleet.predict_score_learn(zero_for_nan(X), targets, keys=keys)
-        seen = prediction.moments
+    def _predict_score_learn(self, rows: Rows) -> tuple[PredictedMoments, RowScores, TrackedPlaces | None]:
+        targets = rows.y
+        prediction, scores = self._fleet.predict_score_learn(zero_for_nan(rows.X), targets, **rows.options)
+        seen, places = prediction.moments, None
+        if self._tracker is not None:
+            z = np.atleast_1d(prediction.normal_score(targets))
+            given = given_quantiles(self._tracker.normal, prediction, rows.limits)
+            places = TrackedPlaces(z, self._tracker.update(z, None, given, keys=list(rows.keys or ())))
         if self._learns_noise:
             var = seen.var[:, None] + seen.noise_var[:, None] * _NOISES
             densities = -0.5 * (np.log(var) + np.square(targets - seen.mean)[:, None] / var)
@@ -155,7 +182,7 @@ class FleetEstimator:
             noise = self.noise_ * _NOISES[self._noise_evidence.argmax()] if self._learns_noise else None
             self._fleet.pool(noise)
             self._noise_evidence = np.zeros(len(_NOISES))
-        return seen, scores
+        return seen, scores, places
 
     def close_block(self) -> None:
         """Do nothing: a fleet learns every row at once."""
@@ -178,10 +205,11 @@ class FleetEstimator:
 
     def predict_dist(self, X: Any, *, keys: Sequence[str]) -> Prediction:
         """Predictive distributions of new targets."""
-        return self._fleet.predict(zero_for_nan(np.asarray(X, dtype=np.float64)), keys=list(keys))
+        seen = self._fleet.predict(zero_for_nan(np.asarray(X, dtype=np.float64)), keys=list(keys))
+        return seen if self._tracker is None else seen.with_tracked(self._tracker.next(list(keys)))
 
     def _seen(self, X: Any, keys: Sequence[str]) -> PredictedMoments:
-        return self.predict_dist(X, keys=keys).moments
+        return self._fleet.predict(zero_for_nan(np.asarray(X, dtype=np.float64)), keys=list(keys)).moments
 
     def _per_class(self, seen: PredictedMoments) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Mean, variance and noise; for labels of both."""
@@ -249,7 +277,7 @@ class FleetEstimator:
     def export_state(self) -> tuple[Parameters, Arrays]:
         """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
         state, arrays = self._fleet.export_state()
-        names = ("activation", "noise", "prior_scale", "intercept_scale", "outliers", "forgetting")
+        names = ("activation", "noise", "prior_scale", "intercept_scale", "outliers", "forgetting", "intervals")
         arguments = {name: getattr(self, name) for name in names}
         parameters: Parameters = {
             "n_features": self.n_features_in_,
@@ -257,7 +285,8 @@ class FleetEstimator:
             "n_rows": self._n_rows,
             "fleet": state,
         }
-        return parameters, {**nested("fleet", arrays), "noise_evidence": self._noise_evidence.copy()}
+        tracked = {} if self._tracker is None else nested("tracker", self._tracker.to_arrays())
+        return parameters, {**nested("fleet", arrays), **tracked, "noise_evidence": self._noise_evidence.copy()}
 
     @classmethod
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
@@ -275,6 +304,8 @@ class FleetEstimator:
         if fleet.n_features != estimator.n_features_in_ or fleet.activation != estimator._fleet.activation:
             raise ValueError("the saved fleet has other features or another activation than its estimator")
         estimator._fleet = fleet
+        if estimator._tracker is not None:
+            estimator._tracker = KeyedTracker.from_arrays(under("tracker", arrays))
         estimator._noise_evidence = sized(arrays, "noise_evidence", (len(_NOISES),))
         estimator._n_rows = as_tally(parameters["n_rows"], "n_rows")
         return estimator

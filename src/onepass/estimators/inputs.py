@@ -19,6 +19,10 @@ from onepass.layers import ImageShape, flat_size
 __all__ = ["InputEncoder", "checked_weights"]
 
 
+_CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
+"""How scikit-learn checks rows; whether numbers may be missing is up to the encoder."""
+
+
 @dataclass(frozen=True)
 class InputEncoder:
     """Turns rows into the numbers that models learn from; what is missing stays NaN, and sparse rows stay sparse."""
@@ -49,9 +53,9 @@ class InputEncoder:
         """Check and encode rows; at a reset they say how many features the estimator has."""
         with _remedies(X):
             if self.categories is None:
-                return validate_data(estimator, self._as_table(X), reset=reset, **self._checks)
+                return self._known(validate_data(estimator, self._as_table(X), reset=reset, **_CHECKS))
             validate_data(estimator, X, reset=reset, skip_check_array=True)
-            return check_array(self.categories.encoded(X), **self._checks)
+            return self._known(check_array(self.categories.encoded(X), **_CHECKS))
 
     def pairs(self, estimator: Any, X: Any, y: Any, *, reset: bool, **target_checks: Any) -> tuple[Any, Any]:
         """Check and encode rows, and check their targets, of which NaN among several numbers was not observed."""
@@ -64,19 +68,26 @@ class InputEncoder:
             return X, y
         with _remedies(X):
             if self.categories is None:
-                X, y = validate_data(estimator, self._as_table(X), y, reset=reset, **self._checks, **target_checks)
+                X, y = validate_data(estimator, self._as_table(X), y, reset=reset, **_CHECKS, **target_checks)
             else:
                 validate_data(estimator, X, reset=reset, skip_check_array=True)
-                X, y = check_X_y(self.categories.encoded(X), y, **self._checks, **target_checks)
+                X, y = check_X_y(self.categories.encoded(X), y, **_CHECKS, **target_checks)
+        X = self._known(X)
         if target_checks and np.isnan(y).any():  # None, which scikit-learn takes for a number
             raise ValueError("Input y contains NaN.")
         return X, y
 
-    @property
-    def _checks(self) -> dict[str, Any]:
-        """How scikit-learn checks the rows."""
-        finite = True if self.missing == "error" else "allow-nan"
-        return {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": finite}
+    def _known(self, X: Any) -> Any:
+        """Checked rows, unless some of their numbers are missing and may not be."""
+        numbers: Any = X if isinstance(X, np.ndarray) else X.data
+        with np.errstate(over="ignore", invalid="ignore"):
+            some = self.missing == "error" and np.isnan(np.sum(numbers))  # or the sum has overflowed
+        if some and np.isnan(numbers).any():
+            raise ValueError(
+                "Input X contains NaN: pass missing='mean', which uses the mean of the column so far, or fill in the "
+                "missing values"
+            )
+        return X
 
     def _as_table(self, X: Any) -> Any:
         """Rows ``(n, d)``; of images their pixels."""
@@ -101,7 +112,7 @@ class InputEncoder:
 
 @contextmanager
 def _remedies(X: Any) -> Iterator[None]:
-    """Say what to do about dates, and about missing numbers and columns of texts, where scikit-learn refuses them."""
+    """Say what to do about dates, and about columns of texts, which are to blame where scikit-learn refuses a frame."""
     if (dates := date_column(X)) is not None:
         raise ValueError(
             f"{dates} has dates or times, which aren't numbers: derive features from it, such as the weekday or the "
@@ -110,12 +121,7 @@ def _remedies(X: Any) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        if "X contains NaN" in str(error):
-            raise ValueError(
-                "Input X contains NaN: pass missing='mean', which uses the mean of the column so far, or fill in the "
-                "missing values"
-            ) from error
-        if ("could not convert" in str(error) or "float()" in str(error)) and (found := text_column(X)) is not None:
+        if (found := text_column(X)) is not None:
             name, code = found
             raise ValueError(
                 f"column {name!r} of X has strings or other objects, where numbers or categories are needed ({error}): "

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onepass._typing import FloatArray
-from onepass.estimators.batch import Batch, ModelRows, PredictedRows, as_dense, is_sparse
 from onepass.estimators.blueprints import Blueprint
 from onepass.estimators.inputs import InputEncoder
 from onepass.estimators.posterior import joint_belief
@@ -34,13 +33,17 @@ from onepass.estimators.refinement import (
     held_out_densities,
     trial_split,
 )
+from onepass.estimators.rows import PredictedRows, Rows, as_dense, is_sparse
 from onepass.estimators.scaling import Scaling, warn_of_scales, zero_for_nan
 from onepass.estimators.standardizer import Standardizer
 from onepass.estimators.targets import ClassTargets
+from onepass.models.adaptive import track
+from onepass.models.calibration import CalibrationMap
 from onepass.models.distribution import LinearUnits, Prediction
 from onepass.models.missing import COLUMNS, Columns
 from onepass.models.mixture import Mixture, joined
 from onepass.models.prediction import PredictedMoments, RowScores
+from onepass.models.tracking import QuantileTracker, TrackedPlaces
 
 __all__ = ["Learner", "LearnerState", "member_predictions"]
 
@@ -58,7 +61,9 @@ class LearnerState:
     short_weights: FloatArray  # by how much all weights of rows together fall short of 1 each, per number of a target
     n_absurd: NDArray[np.int64]  # targets that the warm-up has set aside, likewise
     mixtures: list[Mixture]  # one per number of a target; none before the first row of a warm-up
-    waiting: Batch | None = None  # rows of a warm-up that is not over
+    trackers: list[QuantileTracker]  # of adaptive intervals, likewise; none where intervals are the models'
+    calibration: CalibrationMap | None = None  # where probabilities of classes are calibrated
+    waiting: Rows | None = None  # rows of a warm-up that is not over
     n_entries: float | None = None  # of a sparse row that stays so, in the mean over the warm-up
     n_rows: int = 0
     n_passes: int = 1
@@ -107,7 +112,13 @@ class Learner:
         self.blueprint.check_size()
         q = self.targets.n_targets
         self.state = LearnerState(
-            Scaling.none(self.blueprint.n_inputs), Scaling.none(q), None, np.zeros(q), np.zeros(q, dtype=np.int64), []
+            Scaling.none(self.blueprint.n_inputs),
+            Scaling.none(q),
+            None,
+            np.zeros(q),
+            np.zeros(q, dtype=np.int64),
+            mixtures=[],
+            trackers=[],
         )
         self._start_counts()
         if not self.standardizer.warm_up:  # else the models depend on the statistics of the first rows
@@ -121,9 +132,9 @@ class Learner:
 
     # Learning.
 
-    def fit(self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None) -> None:
+    def fit(self, rows: Rows) -> None:
         """Learn all rows of a batch as the schedule says, by a learner that has learned nothing."""
-        batch = Batch(X, targets.reshape(len(targets), -1), sample_weight).without_zeros()
+        batch = rows.in_columns.without_zeros()
         schedule = self.schedule
         if schedule.merges_repeats:
             batch = batch.run_length_encoded()
@@ -131,27 +142,44 @@ class Learner:
         if schedule.shuffle:
             batch = batch.at(rng.permutation(len(batch)))
         passes = self._choose_passes(batch, rng) if isinstance(schedule.passes, str) else int(schedule.passes)
-        self.learn(batch.rows, batch.targets, batch.weights, passes)
+        self.learn(batch, passes)
         self.state.n_passes = passes
 
-    def learn(self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None, passes: int = 1) -> None:
-        """Learn rows ``(n, d)`` and their targets, ``(n,)`` or ``(n, q)``; weights ``(n,)`` must not be negative."""
-        given = Batch(X, targets.reshape(len(targets), -1), sample_weight).without_zeros()
+    def learn(self, rows: Rows, passes: int = 1) -> None:
+        """Learn rows in their order."""
+        given = rows.in_columns.without_zeros()
         if not len(given):
             return
-        with self._all_or_none(X):
+        with self._all_or_none(given):
             for batch, times in self._stages(given, passes):
                 options: dict[str, Any] = {} if times == 1 else {"passes": times, "refine": self.schedule.refine}
                 for part in self._standardized(batch, len(batch) if times > 1 else _CHUNK):
                     for k, own in part.observed_columns():
-                        self.state.mixtures[k].learn(own.rows, own.targets, **own.options, **options)
+                        if follows := bool(self.state.trackers or self.state.calibration):
+                            self._follow(k, own, times)
+                        if times > 1 or not follows:
+                            self.state.mixtures[k].learn(own.X, own.y, **own.options, **options)
                     self._note_weights(part)
                 self.state.n_rows += len(batch)
+
+    def _follow(self, k: int, batch: Rows, passes: int) -> None:
+        """Learn one number of the targets in one pass, and follow where it falls in what was predicted.
+
+        Of several passes only the first predicts what it has not learned: then it is a copy that learns.
+        """
+        mixture = self.state.mixtures[k]
+        model = mixture if passes == 1 else mixture.snapshot()
+        seen, _ = model.predict_score_learn(batch.X, batch.y, **batch.options)
+        if self.state.calibration is None:
+            track(self.state.trackers[k], seen, batch.y, batch.weights)
+        else:
+            self.state.calibration.learn(seen.probabilities, batch.y, batch.weights)
 
     def learn_row(self, row: FloatArray, target: float) -> bool:
         """Learn one dense row ``(d,)`` of float64; False, and nothing learned, if that takes more than this."""
         state = self.state
-        if state.n_rows < self.standardizer.warm_up or self._learns_columns or len(state.mixtures) != 1:
+        takes_more = self._learns_columns or len(state.mixtures) != 1 or state.trackers or state.calibration
+        if state.n_rows < self.standardizer.warm_up or takes_more:
             return False
         if (scaled := self.scaled(row)) is None or not abs(target) < _LARGEST:
             return False
@@ -175,28 +203,33 @@ class Learner:
         return row if scaling.is_identity else (row - scaling.centre) / scaling.scale
 
     @contextmanager
-    def _all_or_none(self, X: Any) -> Iterator[None]:
+    def _all_or_none(self, rows: Rows) -> Iterator[None]:
         """Go back to the models and the warm-up from before if a row can't be learned.
 
-        A model goes back itself, but not over several batches, nor does it know of the models of other outputs.
+        A model goes back itself, but not over several batches, as there are around rows without a target, nor does it
+        know of the models of other outputs.
         """
-        before = copy.copy(self.state)
-        if len(before.mixtures) > 1 or (is_sparse(X) and X.shape[0] > _CHUNK):
+        before, X = copy.copy(self.state), rows.X
+        in_parts = (is_sparse(X) and len(rows) > _CHUNK) or np.isnan(rows.y).any()
+        if len(before.mixtures) > 1 or in_parts:
             before.mixtures = [mixture.snapshot() for mixture in before.mixtures]
+        before.trackers = [tracker.copy() for tracker in before.trackers]
+        if before.calibration is not None and len(rows) > 1:  # of one row it learns only what the models have learned
+            before.calibration = before.calibration.copy()
         try:
             yield
         except BaseException:  # Ctrl-C too
             self.state = before
             raise
 
-    def _stages(self, batch: Batch, passes: int) -> Iterator[tuple[Batch, int]]:
+    def _stages(self, batch: Rows, passes: int) -> Iterator[tuple[Rows, int]]:
         """What is to be learned one after the other, and in how many passes: the rows of a warm-up on their own."""
         if not self.is_warming_up:
             yield batch, passes
             return
         state, warm_up = self.state, self.standardizer.warm_up
         batch = self._with_warm_up(batch)
-        first, rest = batch.part(0, warm_up), batch.part(warm_up, len(batch))
+        first, rest = batch.at(slice(0, warm_up)), batch.at(slice(warm_up, None))
         yield first, 1
         if state.waiting is None:  # else the next row changes the evidence, which takes long with many features
             state.unscored_rows, state.unscored_evidence = len(first), self._evidence
@@ -209,7 +242,7 @@ class Learner:
         elif len(rest):
             yield rest, passes
 
-    def _choose_passes(self, batch: Batch, rng: np.random.Generator) -> int:
+    def _choose_passes(self, batch: Rows, rng: np.random.Generator) -> int:
         """How often to go over a batch; of several members the first one is asked."""
         split, widths = trial_split(batch, rng), self.blueprint.layout.widths
         site_numbers = sum(widths) * (1 + widths[-1]) * self.blueprint.given.members * len(batch)  # or fewer
@@ -232,70 +265,93 @@ class Learner:
                 densities += held_out_densities(mixtures[k].members[0], own, tested[k])
         return best_passes(densities)
 
-    def predict_then_learn(self, X: Any, targets: FloatArray, sample_weight: FloatArray | None = None) -> PredictedRows:
-        """Predict rows, then learn them; the arguments are those of `learn`.
+    def predict_then_learn(self, rows: Rows) -> PredictedRows:
+        """Predict rows, then learn them.
+
+        Their ``limits`` are those that they were given when they were predicted earlier: see
+        `onepass.models.adaptive.track`.
 
         A row of weight 0 is predicted, but neither scored nor learned. The first ``warm_up`` rows are not scored
         either: except for the first, which is not predicted, they are predicted with the scale of earlier rows.
         """
-        targets = targets.reshape(len(targets), -1)
-        if sample_weight is not None:  # a row without a target is passed over
-            targets = np.where(sample_weight[:, None] > 0.0, targets, np.nan)
-        batch, parts = Batch(X, targets, sample_weight), []
-        with self._all_or_none(X):
+        batch, parts = rows.in_columns, []
+        if batch.weights is not None:  # a row without a target is passed over
+            batch = replace(batch, y=np.where(batch.weights[:, None] > 0.0, batch.y, np.nan))
+        with self._all_or_none(batch):
             while self.is_warming_up and len(batch):
                 # As many rows at a time as there were before: all of them together are then learned but twice.
                 n_rows = self.state.n_rows
                 size = max(1, min(n_rows, self.standardizer.warm_up - n_rows))
-                first, batch = batch.part(0, size), batch.part(size, len(batch))
+                first, batch = batch.at(slice(0, size)), batch.at(slice(size, None))
                 parts.append(self._predicted_before(first))
-                self.learn(first.rows, first.targets, _weights_of_observed(first))
-            if len(batch) or not parts:
-                parts.append(self._predict_then_learn_warm(batch))
+                self.learn(replace(first, weights=_weights_of_observed(first)))
+            for part in self._standardized(batch, _CHUNK) if len(batch) or not parts else ():
+                parts.append(self._predict_then_learn_warm(part))
+            self.state.n_rows += batch.n_counted
         return PredictedRows.joined(parts)
 
-    def _predicted_before(self, batch: Batch) -> PredictedRows:
+    def _predict_then_learn_warm(self, part: Rows) -> PredictedRows:
+        """Predict standardised rows, then learn them."""
+        predictions, scores, places = [], [], []
+        for k, mixture in enumerate(self.state.mixtures):
+            own = replace(part, y=part.y[:, k])
+            if np.isnan(own.y).any():
+                seen, found = _learned_around_gaps(mixture, own)
+            else:
+                seen, found = mixture.predict_score_learn(own.X, own.y, **own.options)
+            predictions.append(seen)
+            scores.append(found[:3])
+            if self.state.trackers:
+                places.append(track(self.state.trackers[k], seen, own.y, own.weights, own.limits))
+        self._note_weights(part)
+        moments = self._decoded(predictions)
+        predicted = self._scored(part, moments, scores)
+        if (calibration := self.state.calibration) is not None:
+            calibrated = calibration.calibrate_then_learn(moments[0], part.y[:, 0], part.weights)
+            predicted = predicted.with_probabilities(calibrated, part.y[:, 0])
+        return predicted._replace(places=places[0]) if len(places) == 1 else predicted
+
+    def _predicted_before(self, batch: Rows) -> PredictedRows:
         """What is predicted of rows of a warm-up; nothing (NaN) before the first, and none is scored."""
         unknown = np.full(len(batch), np.nan)
         if not self.state.mixtures:
             nothing = np.full((len(batch), *self.targets.prediction_shape), np.nan)
             return PredictedRows(nothing, nothing, nothing, unknown, 0.0 * unknown, 0.0 * unknown)
-        mean, var, noise_var = self.predict(batch.rows)
+        mean, var, noise_var = self.predict(batch.X)
         return PredictedRows(mean, var, noise_var, unknown, np.zeros(len(batch)), np.zeros(len(batch)))
 
-    def _predict_then_learn_warm(self, batch: Batch) -> PredictedRows:
-        """Predict rows, then learn them, after the warm-up."""
-        parts = []
-        for part in self._standardized(batch, _CHUNK):
-            pairs = zip(self.state.mixtures, part.targets.T, strict=True)
-            seen = [_predict_score_learn(mixture, part.rows, column, part.options) for mixture, column in pairs]
-            moments = self._decoded([moments for moments, _ in seen])
-            parts.append(self._scored(part, moments, [scores[:3] for _, scores in seen]))
-            self._note_weights(part)
-        self.state.n_rows += batch.n_counted
-        return PredictedRows.joined(parts)
-
-    def score(self, X: Any, targets: FloatArray) -> PredictedRows:
+    def score(self, rows: Rows) -> PredictedRows:
         """Predict and score rows as `predict_then_learn`, without learning them; not during the warm-up."""
         parts = []
-        for part in self._standardized(Batch(X, targets.reshape(len(targets), -1)), _CHUNK):
-            pairs = list(zip(self.state.mixtures, part.targets.T, strict=True))
-            moments = self._decoded([mixture.predict(part.rows, **part.options).moments for mixture, _ in pairs])
-            scores = [mixture._scores(part.rows, column, **part.options) for mixture, column in pairs]
-            parts.append(self._scored(part, moments, [(*own, np.zeros(len(part))) for own in scores]))
+        for part in self._standardized(replace(rows.in_columns, weights=None), _CHUNK):
+            pairs = list(zip(self.state.mixtures, part.y.T, strict=True))
+            seen = [mixture.predict(part.X, **part.options) for mixture, _ in pairs]
+            scores = [mixture._scores(part.X, column, **part.options) for mixture, column in pairs]
+            found = self._scored(part, self._decoded(seen), [(*own, np.zeros(len(part))) for own in scores])
+            if len(self.state.trackers) == 1:  # limits stay while nothing is learned
+                held = self.state.trackers[0].next
+                limits = held._replace(quantiles=held.of_rows(len(part)))
+                found = found._replace(places=TrackedPlaces(seen[0].tracking_score(part.y[:, 0]), limits))
+            if (calibration := self.state.calibration) is not None:
+                found = found.with_probabilities(calibration(found.mean), part.y[:, 0])
+            parts.append(found)
         return PredictedRows.joined(parts)
 
-    def _scored(self, part: Batch, moments: Any, scores: list[Any]) -> PredictedRows:
+    def _scored(self, part: Rows, moments: Any, scores: list[Any]) -> PredictedRows:
         """Moments of predictions with the scores of all mixtures: log densities, outliers and changes."""
         densities, outliers, changes = (np.array(own) for own in zip(*scores, strict=True))
-        log_density = densities.sum(axis=0) - ~np.isnan(part.targets) @ self._log_scales
+        observed, transform = ~np.isnan(part.y), self.targets.transform
+        log_density = densities.sum(axis=0) - observed @ self._log_scales
+        if transform is not None:
+            given = transform.from_model(self.state.targets.undo(part.y))
+            log_density += np.where(observed, transform.log_slope(given), 0.0).sum(axis=1)
         mean, var, noise_var = moments
         return PredictedRows(mean, var, noise_var, log_density, outliers.max(axis=0), changes.max(axis=0))
 
-    def _note_weights(self, batch: Batch) -> None:
+    def _note_weights(self, batch: Rows) -> None:
         """Note as how many rows those count that were learned."""
         if batch.weights is not None:
-            short = (1.0 - batch.weights) @ ~np.isnan(batch.targets)
+            short = (1.0 - batch.weights) @ ~np.isnan(batch.y)
             self.state.short_weights = self.state.short_weights + short
 
     def with_classes(self, targets: ClassTargets) -> "Learner":
@@ -304,8 +360,11 @@ class Learner:
         state = more.state = copy.copy(self.state)
         if (waiting := state.waiting) is not None:
             state.waiting, state.n_rows, state.mixtures = None, 0, []
-            more.learn(waiting.rows, waiting.targets, waiting.weights)
-        elif self.targets.is_binary:
+            more.learn(waiting)
+            return more
+        if state.calibration is not None:
+            state.calibration = state.calibration.with_classes(len(targets.classes))
+        if self.targets.is_binary:
             state.mixtures = more._new_mixtures()
             for mixture, two in zip(state.mixtures, self.state.mixtures, strict=True):
                 more.blueprint.continue_from_two_classes(mixture, two)
@@ -332,24 +391,27 @@ class Learner:
     def _start_counts(self) -> None:
         """Reset what is counted besides the models."""
         state = self.state
-        state.n_rows, state.short_weights, state.n_passes = 0, np.zeros(self.targets.n_targets), 1
+        q = self.targets.n_targets
+        state.n_rows, state.short_weights, state.n_passes = 0, np.zeros(q), 1
+        state.trackers = [QuantileTracker() for _ in range(q)] if self.blueprint.tracks_intervals else []
+        state.calibration = CalibrationMap(len(self.targets.classes)) if self.blueprint.calibrates else None
         state.columns = None if self._columns is None else self._columns.start(self.blueprint.n_inputs)
 
     def _new_mixtures(self) -> list[Mixture]:
         """Models that have learned nothing, a mixture per number of a target."""
         return [self.blueprint.mixture(scale, self.state.n_entries) for scale in self.state.targets.scale]
 
-    def _with_warm_up(self, batch: Batch) -> Batch:
+    def _with_warm_up(self, batch: Rows) -> Rows:
         """Start again from the statistics of all rows so far; what is to be learned are all of these rows."""
         state, standardizer = self.state, self.standardizer
-        batch = batch if state.waiting is None else batch.after(state.waiting)
+        batch = batch if state.waiting is None else Rows.joined([state.waiting, batch])
         state.waiting = batch if len(batch) < standardizer.warm_up else None
-        absurd = standardizer.absurd(batch.part(0, standardizer.warm_up))
+        absurd = standardizer.absurd(batch.at(slice(0, standardizer.warm_up)))
         state.n_absurd = np.count_nonzero(absurd, axis=0)
         batch = batch.without(absurd) if absurd.any() else batch
-        first = batch.part(0, standardizer.warm_up)
-        stays_sparse = is_sparse(first.rows) and standardizer.keeps_sparse
-        state.n_entries = first.rows.count_nonzero() / len(first) if stays_sparse else None
+        first = batch.at(slice(0, standardizer.warm_up))
+        stays_sparse = is_sparse(first.X) and standardizer.keeps_sparse
+        state.n_entries = first.X.count_nonzero() / len(first) if stays_sparse else None
         state.inputs, state.targets = standardizer.of_inputs(first), standardizer.of_targets(first)
         state.mixtures = self._new_mixtures()
         self._start_counts()
@@ -357,27 +419,31 @@ class Learner:
 
     # Rows as the models take them.
 
-    def _standardized(self, batch: Batch, size: int) -> Iterator[Batch]:
+    def _standardized(self, batch: Rows, size: int) -> Iterator[Rows]:
         """The batch as the models take it; sparse rows that have to be dense come in parts of ``size``."""
-        targets, start = self.state.targets(batch.targets), 0
-        for rows in self._in_chunks(batch.rows, size):
+        targets, start = self.state.targets(batch.y), 0
+        for rows in self._in_chunks(batch.X, size):
             stop = start + rows.shape[0]
             weights = None if batch.weights is None else batch.weights[start:stop]
             variances, columns = None, self.state.columns
             if columns is not None and not is_sparse(rows):
                 rows, variances, self.state.columns = columns.filled_in_order(rows, weights)
-            yield Batch(rows, targets[start:stop], weights, variances if self.blueprint.takes_variances else None)
+            if not self.blueprint.takes_variances:
+                variances = None
+            limits = None
+            if batch.limits is not None:
+                limits = self.state.targets(batch.limits[start:stop].reshape(-1, 1)).reshape(rows.shape[0], -1)
+            yield Rows(rows, targets[start:stop], weights, variances=variances, limits=limits)
             start = stop
 
-    def rows(self, X: Any) -> Iterator[ModelRows]:
+    def rows(self, X: Any) -> Iterator[Rows]:
         """Rows to predict, in chunks, with what is known now in the place of what is missing."""
         columns = self.state.columns
         for rows in self._in_chunks(X, _CHUNK):
             variances = None
             if columns is not None and not is_sparse(rows):
                 rows, variances = columns.filled(rows)
-            takes = variances is not None and self.blueprint.takes_variances
-            yield ModelRows(rows, {"X_var": variances} if takes else {})
+            yield Rows(rows, variances=variances if self.blueprint.takes_variances else None)
 
     def _in_chunks(self, X: Any, size: int) -> Iterator[Any]:
         scaling = self.state.inputs
@@ -399,11 +465,16 @@ class Learner:
     def predict(self, X: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Mean, variance and noise of each target, in its own units; of classes those of their probabilities."""
         parts = [
-            self._decoded([mixture.predict(rows.X, **rows.options).moments for mixture in self.state.mixtures])
+            self._decoded([mixture.predict(rows.X, **rows.options) for mixture in self.state.mixtures])
             for rows in self.rows(X)
         ]
         mean, var, noise_var = map(np.concatenate, zip(*parts, strict=True))
-        return mean, var, noise_var
+        return self.calibrated(mean), var, noise_var
+
+    def calibrated(self, probabilities: FloatArray) -> FloatArray:
+        """What probabilities of the models ``(n, K)`` are worth, where they are calibrated; else they themselves."""
+        calibration = self.state.calibration
+        return probabilities if calibration is None else calibration(probabilities)
 
     def predict_row(self, row: FloatArray) -> Prediction | None:
         """What the only model predicts for one dense row ``(d,)`` of float64; None if that takes more than this."""
@@ -416,20 +487,30 @@ class Learner:
         found: Prediction = member.predict(scaled)
         return found
 
-    def _decoded(self, predictions: list[PredictedMoments]) -> tuple[FloatArray, FloatArray, FloatArray]:
-        found: tuple[FloatArray, FloatArray, FloatArray] = self.targets.decode(predictions, self.state.targets)
-        return found
+    def _decoded(self, predictions: list[Prediction]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Mean, variance and noise of each target, in its own units."""
+        if self.targets.transform is None:
+            found: tuple[FloatArray, FloatArray, FloatArray] = self.targets.decode(
+                [seen.moments for seen in predictions], self.state.targets
+            )
+            return found
+        given = [self._as_given(k, seen) for k, seen in enumerate(predictions)]
+        mean, var, noise = (
+            self.targets.shaped(np.column_stack([getattr(seen, name) for seen in given]))
+            for name in ("mean", "epistemic", "aleatoric")
+        )
+        return mean, var, noise
 
-    def outlier_probability(self, X: Any, targets: FloatArray) -> FloatArray:
+    def outlier_probability(self, given: Rows) -> FloatArray:
         """Probability that each target is not to be trusted, ``(n,)``; of several numbers that of the worst."""
-        columns, start = self.state.targets(targets.reshape(len(targets), -1)), 0
+        columns, start = self.state.targets(given.in_columns.y), 0
         found = np.zeros(columns.shape)
-        for rows in self.rows(X):
-            stop = start + rows.X.shape[0]
-            part = Batch(rows.X, columns[start:stop], None, rows.options.get("X_var"))
+        for rows in self.rows(given.X):
+            stop = start + len(rows)
+            part = replace(rows, y=columns[start:stop])
             for k, own in part.observed_columns():
-                seen, model = ~np.isnan(part.targets[:, k]), self.state.mixtures[k]
-                found[start:stop][seen, k] = model.outlier_probability(own.rows, own.targets, **own.options)
+                seen, model = ~np.isnan(part.y[:, k]), self.state.mixtures[k]
+                found[start:stop][seen, k] = model.outlier_probability(own.X, own.y, **own.options)
             start = stop
         return np.asarray(found.max(axis=1))
 
@@ -440,25 +521,29 @@ class Learner:
 
     def distributions(self, X: Any) -> list[Prediction]:
         """Predictive distributions of each output, in the targets' own units; of classes by their places."""
-        chunks, scaling = list(self.rows(X)), self.state.targets
+        chunks, calibration = list(self.rows(X)), self.state.calibration
         found = [
-            Prediction.joined([mixture.predict(rows.X, **rows.options) for rows in chunks])
-            for mixture in self.state.mixtures
+            self._as_given(k, Prediction.joined([mixture.predict(rows.X, **rows.options) for rows in chunks]))
+            for k, mixture in enumerate(self.state.mixtures)
         ]
-        if scaling.is_identity:
+        if calibration is None:
             return found
-        units = zip(scaling.centre.tolist(), scaling.scale.tolist(), strict=True)
-        return [own.in_units(LinearUnits(*pair)) for own, pair in zip(found, units, strict=True)]
+        return [seen.with_probabilities(calibration(seen.probabilities)) for seen in found]
+
+    def _as_given(self, k: int, seen: Prediction) -> Prediction:
+        """What was predicted of one number of the targets in its own units, with the limits that are tracked."""
+        state = self.state
+        if self.targets.transform is not None or not state.targets.is_identity:
+            units = LinearUnits(state.targets.centre[k].item(), state.targets.scale[k].item())
+            seen = seen.in_units(self.targets.given_units(units))
+        return seen.with_tracked(state.trackers[k].next) if state.trackers else seen
 
     def interval(self, X: Any, level: float) -> tuple[FloatArray, FloatArray]:
         """Limits of the central interval of each output, ``(n, q)``; of classes those of their probabilities."""
         if isinstance(X, np.ndarray) and len(X) == 1 and (seen := self.predict_row(X[0])) is not None:
-            low, high = (np.atleast_2d(side) for side in seen.interval(level))
+            low, high = (np.atleast_2d(side) for side in self._as_given(0, seen).interval(level))
             return low, high
-        chunks, sides = list(self.rows(X)), []
-        for mixture in self.state.mixtures:
-            limits = [mixture.interval(rows.X, level, **rows.options) for rows in chunks]
-            sides.append([np.concatenate(side) for side in zip(*limits, strict=True)])
+        sides = [seen.interval(level) for seen in self.distributions(X)]
         low, high = (np.column_stack(side) for side in zip(*sides, strict=True))
         return low, high
 
@@ -517,37 +602,29 @@ class Learner:
         return seen - self.state.short_weights
 
 
-def member_predictions(mixture: Mixture, chunks: list[ModelRows]) -> PredictedMoments:
+def member_predictions(mixture: Mixture, chunks: list[Rows]) -> PredictedMoments:
     """What each component of a mixture predicts for rows in chunks, ``(components, n, ...)``."""
     return joined(mixture.member_predictions(rows.X, **rows.options) for rows in chunks)
 
 
-def _weights_of_observed(batch: Batch) -> FloatArray | None:
+def _weights_of_observed(batch: Rows) -> FloatArray | None:
     """Weights of the rows, 0 for those of which the only number of the target was not observed."""
-    unknown = np.isnan(batch.targets[:, 0]) if batch.targets.shape[1] == 1 else np.zeros(len(batch), dtype=bool)
+    unknown = np.isnan(batch.y[:, 0]) if batch.y.shape[1] == 1 else np.zeros(len(batch), dtype=bool)
     return np.where(unknown, 0.0, batch.full_weights) if unknown.any() else batch.weights
 
 
-def _predict_score_learn(
-    mixture: Mixture, rows: Any, column: FloatArray, options: dict[str, Any]
-) -> tuple[PredictedMoments, RowScores]:
+def _learned_around_gaps(mixture: Mixture, rows: Rows) -> tuple[Prediction, RowScores]:
     """Predict every row just before it is learned, or passed over because its target was not observed."""
-    seen = ~np.isnan(column)
-    if seen.all():
-        prediction, found = mixture.predict_score_learn(rows, column, **options)
-        return prediction.moments, found
+    seen = ~np.isnan(rows.y)
     edges = [0, *(np.flatnonzero(np.diff(seen)) + 1).tolist(), len(seen)]
     predictions, scores = [], []
     for start, stop in pairwise(edges):
-        part = slice(start, stop)
+        part = rows.at(slice(start, stop))
         if seen[start]:
-            own_options = {name: values[part] for name, values in options.items()}
-            prediction, own = mixture.predict_score_learn(rows[part], column[part], **own_options)
+            prediction, own = mixture.predict_score_learn(part.X, part.y, **part.options)
             scores.append(own[:3])
         else:
-            own_options = {name: values[part] for name, values in options.items() if name != "sample_weight"}
-            prediction = mixture.predict(rows[part], **own_options)
+            prediction = mixture.predict(part.X, **replace(part, weights=None).options)
             scores.append((np.zeros(stop - start),) * 3)
-        predictions.append(prediction.moments)
-    joined = PredictedMoments(*map(np.concatenate, zip(*predictions, strict=True)))
-    return joined, RowScores(*map(np.concatenate, zip(*scores, strict=True)))
+        predictions.append(prediction)
+    return Prediction.joined(predictions), RowScores(*map(np.concatenate, zip(*scores, strict=True)))

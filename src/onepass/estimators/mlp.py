@@ -125,6 +125,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
     @networks
     @outliers_of_classes
     @change
+    @probabilities
     standardize : bool
         Standardise the inputs by mean and standard deviation of the first ``warm_up`` rows; for images one mean and
         standard deviation per channel. They stay fixed after that.
@@ -175,6 +176,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         outliers: float = OUTLIERS,
         forgetting: float = 1.0,
         drift: float | str = 0.0,
+        probabilities: str = "model",
         standardize: bool = True,
         warm_up: int = 100,
         missing: str = "error",
@@ -194,6 +196,7 @@ class BayesianMLPClassifier(_Networks, OnePassClassifier):
         self.outliers = outliers
         self.forgetting = forgetting
         self.drift = drift
+        self.probabilities = probabilities
         self.standardize = standardize
         self.warm_up = warm_up
         self.missing = missing
@@ -223,6 +226,8 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
     @networks
     @outliers_of_numbers
     @change
+    @intervals
+    @target_transform
     standardize : bool
         Standardise inputs, and targets unless they are counts, by mean and standard deviation of the first ``warm_up``
         rows; for images one mean and standard deviation per channel. They stay fixed after that.
@@ -266,6 +271,8 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         outliers: float = OUTLIERS,
         forgetting: float = 1.0,
         drift: float | str = 0.0,
+        intervals: str = "model",
+        target_transform: Any = None,
         standardize: bool = True,
         warm_up: int = 100,
         missing: str = "error",
@@ -286,6 +293,8 @@ class BayesianMLPRegressor(_Networks, OnePassRegressor):
         self.outliers = outliers
         self.forgetting = forgetting
         self.drift = drift
+        self.intervals = intervals
+        self.target_transform = target_transform
         self.standardize = standardize
         self.warm_up = warm_up
         self.missing = missing

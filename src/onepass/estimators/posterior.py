@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onepass._typing import FloatArray
 from onepass._validation import as_count
 from onepass.beliefs.choice import BELIEFS
-from onepass.estimators.batch import ModelRows
+from onepass.estimators.rows import Rows
 from onepass.estimators.scaling import Scaling
 from onepass.likelihoods.counts import LARGEST
 from onepass.likelihoods.mixtures import mixture_moments
@@ -109,7 +109,7 @@ class Draws(NamedTuple):
     """From which of a mixture's components each was drawn, ``(n_samples,)``."""
 
 
-def draw_functions(mixture: Mixture, chunks: list[ModelRows], n_samples: int, random: RandomState) -> Draws:
+def draw_functions(mixture: Mixture, chunks: list[Rows], n_samples: int, random: RandomState) -> Draws:
     """Draw functions from the posterior, for rows in chunks: a component by its weight each time, then its weights."""
     shares = mixture.component_weights
     counts = random.multinomial(as_count(n_samples, "n_samples"), shares / shares.sum())

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass.estimators.batch import Batch
+from onepass.estimators.rows import Rows
 from onepass.models.network import BayesianNetwork
 
 __all__ = ["MOST_SITE_NUMBERS", "PASSES", "Schedule", "best_passes", "held_out_densities", "trial_split"]
@@ -40,19 +40,19 @@ class Schedule:
     """Arguments of estimators that only `fit` follows: they may change between two calls of `partial_fit`."""
 
 
-def trial_split(batch: Batch, rng: np.random.Generator) -> tuple[Batch, Batch] | None:
+def trial_split(rows: Rows, rng: np.random.Generator) -> tuple[Rows, Rows] | None:
     """Rows to learn, in their order, and rows held out, both from a random sample; None if there are too few."""
-    if len(batch) < _FEWEST_ROWS:
+    if len(rows) < _FEWEST_ROWS:
         return None
-    places = rng.permutation(len(batch))[:_MOST_ROWS]
+    places = rng.permutation(len(rows))[:_MOST_ROWS]
     n_held_out = int(_HELD_OUT * len(places))
-    return batch.at(np.sort(places[n_held_out:])), batch.at(places[:n_held_out])
+    return rows.at(np.sort(places[n_held_out:])), rows.at(places[:n_held_out])
 
 
-def held_out_densities(network: BayesianNetwork, learned: Batch, held_out: Batch) -> FloatArray:
+def held_out_densities(network: BayesianNetwork, learned: Rows, held_out: Rows) -> FloatArray:
     """Sum of the log densities of the rows held out, after each of the `PASSES`, ``(len(PASSES),)``."""
-    passes = network.learning(learned.rows, learned.targets, **learned.options, passes=max(PASSES), refine="ep")
-    tested = held_out.rows, held_out.targets
+    passes = network.learning(learned.X, learned.y, **learned.options, passes=max(PASSES), refine="ep")
+    tested = held_out.X, held_out.y
     densities = [network.log_predictive(*tested) for number, _ in enumerate(passes, 1) if number in PASSES]
     return np.asarray(np.array(densities) @ held_out.full_weights)
 

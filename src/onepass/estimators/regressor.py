@@ -8,17 +8,19 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 
+from onepass._limits import INTERVALS
 from onepass._typing import FloatArray
 from onepass._validation import as_share, one_of
 from onepass.activations import Exponential, as_activation
 from onepass.beliefs.prior import PERCEPTRON_BELIEFS
 from onepass.estimators.base import OUTLIERS, OnePassEstimator
-from onepass.estimators.batch import ModelRows, PredictedRows
 from onepass.estimators.blueprints import NumberPerceptrons
 from onepass.estimators.documentation import documented
 from onepass.estimators.learner import member_predictions
 from onepass.estimators.posterior import Coefficients, add_noise, draw_counts, draw_functions, linear_coefficients
+from onepass.estimators.rows import PredictedRows, Rows
 from onepass.estimators.targets import NumberTargets, has_columns
+from onepass.estimators.transforms import as_transform
 from onepass.files.state import Parameters
 from onepass.likelihoods import Gaussian, Likelihood, NegativeBinomial, likelihood_names, named
 from onepass.likelihoods.counts import dispersion_of
@@ -34,11 +36,19 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
 
     observation: str
     noise: Any
+    intervals: str
+    target_transform: Any
 
     _target_checks: ClassVar = {"multi_output": True, "y_numeric": True}
 
     def _check_parameters(self) -> None:
         one_of(self.observation, ("auto", *likelihood_names(self._can_learn)), "observation")
+        one_of(self.intervals, INTERVALS, "intervals")
+        if as_transform(self.target_transform) is not None and not self._likelihood.is_numeric:
+            raise ValueError(
+                f"target_transform={self.target_transform!r} needs targets that are numbers, got observation="
+                f"{self._likelihood.name!r}; counts have an exponential rate as they are"
+            )
         super()._check_parameters()
         if not (isinstance(self.noise, str) and self.noise == "learn"):
             self._likelihood().choose_noise(self.noise)
@@ -54,10 +64,10 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         return Gaussian if self.observation == "auto" else named(self.observation)
 
     def _targets_of(self, y: Any, classes: Any) -> NumberTargets:
-        return NumberTargets.of(self._likelihood, y)
+        return NumberTargets.of(self._likelihood, y, as_transform(self.target_transform))
 
     def _restored_targets(self, parameters: Parameters) -> NumberTargets:
-        return NumberTargets.from_parameters(self._likelihood, parameters)
+        return NumberTargets.from_parameters(self._likelihood, parameters, as_transform(self.target_transform))
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn more rows, in the order given.
@@ -99,7 +109,7 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
             if return_std:
                 raise ValueError("pass either return_std=True or return_dist=True: the distribution has its std")
             return self.predict_dist(X)
-        seen = self._predict_row(X)
+        seen = None if self.target_transform is not None else self._predict_row(X)
         if seen is None or self._learner.targets.many:
             mean, std = self._moments(X)
             return (mean, std) if return_std else mean
@@ -108,6 +118,9 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         return (mean, np.array([sqrt(seen.var)]) * scaling.scale) if return_std else mean
 
     def _moments(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        if self.target_transform is not None:
+            mean, *variances = self._fitted.predict(self._encoded(X))
+            return mean, np.sqrt(sum(variances))
         rows, scaling, moments = self._rows(X), self._learner.state.targets, []
         for mixture in self._learner.state.mixtures:
             parts = member_predictions(mixture, rows)
@@ -120,11 +133,13 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         return shaped
 
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper limits between which a new target lies with probability ``level``."""
+        """Lower and upper limits between which a new target lies with probability ``level``.
+
+        With ``intervals="adaptive"`` they are those that were tracked.
+        """
         as_share(level, "level", open_above=True)
         learner = self._fitted
-        limits = learner.interval(self._encoded(X), level)
-        low, high = (self._shaped(learner.state.targets.undo(side)) for side in limits)
+        low, high = (self._shaped(side) for side in learner.interval(self._encoded(X), level))
         return low, high
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
@@ -159,22 +174,23 @@ class OnePassRegressor(RegressorMixin, OnePassEstimator):  # type: ignore[misc]
         return self._as_samples([draw_functions(one, rows, n_samples, random).outputs for one in mixtures])
 
     def _drawn_targets(
-        self, mixture: Mixture, rows: list[ModelRows], n_samples: int, random: np.random.RandomState
+        self, mixture: Mixture, rows: list[Rows], n_samples: int, random: np.random.RandomState
     ) -> FloatArray:
         """New targets as the models have them, ``(n_samples, n)``."""
         draws, parts = draw_functions(mixture, rows, n_samples, random), member_predictions(mixture, rows)
         if self._likelihood.is_count:
             return draw_counts(draws, dispersion_of(parts.mean, parts.var, parts.noise_var), random)
         noise_var = parts.noise_var
-        if any(row.options for row in rows):  # functions are drawn for the means of uncertain inputs
-            certain = member_predictions(mixture, [ModelRows(row.X, {}) for row in rows])
+        if any(row.variances is not None for row in rows):  # functions are drawn for the means of uncertain inputs
+            certain = member_predictions(mixture, [Rows(row.X) for row in rows])
             noise_var = noise_var + np.maximum(parts.var - certain.var, 0.0)
         log_noise_var = np.array([part.log_noise_var for _, part in mixture.components])
         return add_noise(draws, noise_var, log_noise_var, random)
 
     def _as_samples(self, drawn: list[FloatArray]) -> FloatArray:
         """Draws of each output, ``(n_samples, n)``, in the targets' own units and in scikit-learn's order."""
-        outputs = self._learner.state.targets.undo(np.stack(drawn, axis=-1))
+        outputs, transform = self._learner.state.targets.undo(np.stack(drawn, axis=-1)), self._learner.targets.transform
+        outputs = outputs if transform is None else transform.from_model(outputs)
         return np.asarray(np.moveaxis(outputs if self._learner.targets.many else outputs[..., 0], 0, -1))
 
     @property
@@ -247,6 +263,8 @@ class BayesianPerceptronRegressor(OnePassRegressor):
     @outliers_of_numbers
     @change
     @passes_of_perceptrons
+    @intervals
+    @target_transform
     standardize : bool
         Standardise the inputs, and with a linear activation the targets, by mean and standard deviation of the first
         ``warm_up`` rows. Targets of ``"relu"`` and ``"leaky_relu"``, and sparse rows that stay sparse (with a diagonal
@@ -311,6 +329,8 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         drift: float | str = 0.0,
         passes: int = 1,
         refine: str = "auto",
+        intervals: str = "model",
+        target_transform: Any = None,
         standardize: bool = True,
         warm_up: int = 100,
         missing: str = "error",
@@ -328,6 +348,8 @@ class BayesianPerceptronRegressor(OnePassRegressor):
         self.drift = drift
         self.passes = passes
         self.refine = refine
+        self.intervals = intervals
+        self.target_transform = target_transform
         self.standardize = standardize
         self.warm_up = warm_up
         self.missing = missing

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onepass.estimators.batch import Batch, as_dense, is_sparse
+from onepass.estimators.rows import Rows, as_dense, is_sparse
 from onepass.estimators.scaling import Scaling, absurd, warn_of_constant, warn_of_unseen
 
 __all__ = ["MEAN_AND_STD", "SIZE", "Standardizer"]
@@ -32,31 +32,31 @@ class Standardizer:
         """
         return rows if self.n_channels is None else rows.reshape(-1, self.n_channels)
 
-    def of_inputs(self, batch: Batch) -> Scaling:
+    def of_inputs(self, rows: Rows) -> Scaling:
         """Statistics of rows; centring would fill sparse ones that could stay so."""
-        if is_sparse(batch.rows) and self.keeps_sparse:
-            return Scaling.of_entries(batch.rows, batch.weights)
-        columns = self.columns(as_dense(batch.rows))
-        weights = None if batch.weights is None else np.repeat(batch.weights, len(columns) // len(batch))
+        if is_sparse(rows.X) and self.keeps_sparse:
+            return Scaling.of_entries(rows.X, rows.weights)
+        columns = self.columns(as_dense(rows.X))
+        weights = None if rows.weights is None else np.repeat(rows.weights, len(columns) // len(rows))
         found = Scaling.of_near(columns, self.outliers, weights)
-        return found.repeated(batch.rows.shape[1] // columns.shape[1])
+        return found.repeated(rows.X.shape[1] // columns.shape[1])
 
-    def of_targets(self, batch: Batch) -> Scaling:
+    def of_targets(self, rows: Rows) -> Scaling:
         """Statistics of the targets."""
         if self.targets_by == SIZE:
-            return Scaling.of_size(batch.targets, self.outliers, batch.weights)
+            return Scaling.of_size(rows.y, self.outliers, rows.weights)
         if self.targets_by is None:
-            return Scaling.none(batch.targets.shape[1])
-        if len(batch) == self.warm_up:
-            warn_of_unseen(batch.targets)
-            warn_of_constant(batch.targets, self.outliers)
-        return Scaling.of_targets(batch.targets, self.outliers, batch.weights)
+            return Scaling.none(rows.y.shape[1])
+        if len(rows) == self.warm_up:
+            warn_of_unseen(rows.y)
+            warn_of_constant(rows.y, self.outliers)
+        return Scaling.of_targets(rows.y, self.outliers, rows.weights)
 
-    def absurd(self, batch: Batch) -> NDArray[np.bool_]:
+    def absurd(self, rows: Rows) -> NDArray[np.bool_]:
         """Which targets ``(n, q)`` are set aside, since the others have shown what can't be."""
         if self.outliers or self.targets_by is None:
-            return np.zeros(batch.targets.shape, dtype=bool)
-        found = absurd(batch.targets)
-        if found.any() and not is_sparse(batch.rows):  # inputs that are as far off may well explain a target
-            found &= ~absurd(batch.rows).any(axis=1, keepdims=True)
+            return np.zeros(rows.y.shape, dtype=bool)
+        found = absurd(rows.y)
+        if found.any() and not is_sparse(rows.X):  # inputs that are as far off may well explain a target
+            found &= ~absurd(rows.X).any(axis=1, keepdims=True)
         return found

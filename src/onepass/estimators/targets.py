@@ -15,8 +15,10 @@ from sklearn.utils.validation import column_or_1d
 from onepass._typing import FloatArray
 from onepass._validation import as_count
 from onepass.estimators.scaling import Scaling
+from onepass.estimators.transforms import TransformedUnits, transformed
 from onepass.files.state import Parameters
 from onepass.likelihoods import Likelihood
+from onepass.models.distribution import Transform, Units
 from onepass.models.prediction import PredictedMoments
 
 __all__ = ["ClassTargets", "NumberTargets", "check_numbers", "has_columns"]
@@ -34,6 +36,7 @@ class NumberTargets:
     likelihood: type[Likelihood]
     n_targets: int = 1
     many: bool = False  # whether predictions have a column per number
+    transform: Transform | None = None  # what is learned in the place of a number
 
     @property
     def is_binary(self) -> bool:
@@ -41,14 +44,16 @@ class NumberTargets:
         return False
 
     @classmethod
-    def of(cls, likelihood: type[Likelihood], y: Any) -> Self:
+    def of(cls, likelihood: type[Likelihood], y: Any, transform: Transform | None = None) -> Self:
         """What the targets of the first rows are."""
-        return cls(likelihood, int(np.shape(y)[1]) if np.ndim(y) == 2 else 1, np.ndim(y) == 2)
+        return cls(likelihood, int(np.shape(y)[1]) if np.ndim(y) == 2 else 1, np.ndim(y) == 2, transform)
 
     @classmethod
-    def from_parameters(cls, likelihood: type[Likelihood], given: Parameters) -> Self:
+    def from_parameters(
+        cls, likelihood: type[Likelihood], given: Parameters, transform: Transform | None = None
+    ) -> Self:
         """Check and take what `parameters` gave."""
-        return cls(likelihood, as_count(given["n_outputs"], "n_outputs"), bool(given["many"]))
+        return cls(likelihood, as_count(given["n_outputs"], "n_outputs"), bool(given["many"]), transform)
 
     @property
     def parameters(self) -> Parameters:
@@ -61,10 +66,12 @@ class NumberTargets:
         self.likelihood().check(columns[:, 0] if columns.shape[1] == 1 else columns)
         if columns.shape[1] != self.n_targets:
             raise ValueError(f"y must have {self.n_targets} columns as before, got {columns.shape[1]}")
-        return columns
+        return columns if self.transform is None else transformed(self.transform, columns)
 
     def encode_one(self, y: Any) -> float | None:
         """The single target of a row, as models learn it; None if that takes more than a look at it."""
+        if self.transform is not None:
+            return None
         if type(y) is np.ndarray and y.shape == (1,) and y.dtype.kind in "fiu":
             return float(y[0])
         return float(y[0]) if type(y) is list and len(y) == 1 and type(y[0]) in _NUMBER else None
@@ -82,6 +89,10 @@ class NumberTargets:
         squared = scaling.scale**2
         return self.shaped(scaling.undo(mean)), self.shaped(var * squared), self.shaped(noise * squared)
 
+    def given_units(self, units: Units) -> Units:
+        """The units of targets as they were given, from those of what is learned."""
+        return units if self.transform is None else TransformedUnits(self.transform, units)
+
     def shaped(self, columns: FloatArray) -> FloatArray:
         """Columns ``(n, q)`` as they were given: ``(n,)`` for targets of one number."""
         return columns if self.many else columns[:, 0]
@@ -94,6 +105,7 @@ class ClassTargets:
     classes: NDArray[Any]  # (K,)
     declared: bool = False  # whether no others can occur
     n_targets = 1
+    transform = None
 
     @classmethod
     def of(cls, y: Any, classes: Any = None) -> Self:

@@ -21,6 +21,8 @@ def score_steps(
 ) -> Iterator[Step]:
     """Score and learn all rows of files; gives each block once that is done."""
     for step in steps(trial.model, inputs, sources, meanwhile=meanwhile):
+        if step.position.turn == 0:
+            trial.read.add(step.rows, step.file)
         trial.add(step.rows, step.file, step.position.turn)
         yield step
 

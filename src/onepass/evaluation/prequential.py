@@ -8,10 +8,11 @@ import numpy as np
 from onepass._extras import is_installed
 from onepass._messages import first_line
 from onepass._typing import FloatArray
-from onepass.estimators.batch import PredictedRows
+from onepass.estimators.rows import PredictedRows, Rows
 from onepass.estimators.scaling import zero_for_nan
 from onepass.evaluation.baselines import TunedBaseline, installed_baselines
-from onepass.evaluation.held_out import HeldOut
+from onepass.evaluation.held_out import HeldOut, LastRows
+from onepass.evaluation.kept_rows import KeptRows
 from onepass.evaluation.metrics import (
     REGISTRY,
     ClassPredictions,
@@ -24,18 +25,22 @@ from onepass.evaluation.metrics import (
     OverTime,
     PredictedStd,
     RootMeanSquaredError,
+    RowMean,
     Task,
 )
+from onepass.evaluation.read_tally import ReadTally
+from onepass.evaluation.references import LAST, MEAN, SAME_TIME, References
 from onepass.evaluation.worst_row import WorstRow
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.errors import StreamError
-from onepass.tables.rows import Rows
 from onepass.tables.targets import ClassTarget, CountTarget, LogTarget, NumberTarget, Target
 
 __all__ = ["BELIEVED", "OURS", "Scores", "Trial", "own_predictions", "task_of"]
 
 OURS = "onepass"
+_KEPT, _WORST = 2_000, 8  # rows that a report looks at
 _FEW = 200  # rows, of which a quarter says little
+_FEWEST = 30  # rows, of which all of them do
 BELIEVED = "onepass, rows believed"
 """The same model, scored on those rows alone whose target it holds for true when it sees it."""
 
@@ -51,7 +56,7 @@ class Scores:
     def of(cls, task: Task, *, with_std: bool) -> "Scores":
         """Start with no rows; ``with_std`` if the model says how sure it is."""
         total = MetricSet(task, with_std=with_std)
-        return cls(total, OverTime([*total.row_means, *([PredictedStd] if with_std else [])]))
+        return cls(total, OverTime([*total.row_means, *([PredictedStd] if with_std else ())], with_std=with_std))
 
     def update(self, predicted: NumberPredictions | ClassPredictions) -> None:
         """Score more rows."""
@@ -68,11 +73,11 @@ class Trial:
         Learns every row.
     compare : bool
         Have the baselines predict and learn the same rows, each with the setting that was best so far.
-    split : HeldOut, optional
+    split : HeldOut or LastRows, optional
         Rows that are not learned, and alone are scored; without, every row is scored before it is learned.
     """
 
-    def __init__(self, model: TabularModel, *, compare: bool = False, split: HeldOut | None = None) -> None:
+    def __init__(self, model: TabularModel, *, compare: bool = False, split: HeldOut | LastRows | None = None) -> None:
         self.model = model
         self.split = split
         self.rows: int = 0
@@ -81,8 +86,19 @@ class Trial:
         self.believed: Scores = Scores.of(self.task, with_std=True)
         """Scores of the rows whose target is believed; others, which may be of any size, say little."""
         self.worst: WorstRow = WorstRow(LogLoss if self.task == "classes" else RootMeanSquaredError)
+        self.read: ReadTally = ReadTally()
+        """What was read, which those that read it count."""
+        self.drawn: KeptRows = KeptRows(_KEPT)
+        """Scored rows, drawn at random."""
+        self.worst_rows: KeptRows = KeptRows(_WORST)
+        self.confusion: Any = np.zeros((len(model.labels),) * 2, dtype=np.int64)
+        """Rows by their class, and by the class that was most probable."""
+        self._draw = np.random.default_rng(0)
+        self.references: References = _references(model.target)
+        self._reference_scores: dict[str, Scores] = {}
         self.n_outliers: int = 0
         self._doubts = bool(model.estimator.outliers)
+        self._is_new = not model.n_rows
         self._set_aside_before = model.n_set_aside
         self.baselines: list[tuple[TunedBaseline, Scores]] = []
         if compare:
@@ -92,9 +108,14 @@ class Trial:
         """Why baselines gave up, by name."""
 
     @property
+    def metrics(self) -> list[type[RowMean[Any]]]:
+        """Those to draw along the stream, the main one first: all that have a better and a worse end."""
+        return [metric for metric in self.ours.total.row_means if metric.goal is None]
+
+    @property
     def passes(self) -> int:
-        """How often the rows have to come: with a test split a second time, to be tested."""
-        return 1 if self.split is None else 2
+        """How often the rows have to come: if random ones are held out a second time, to be tested."""
+        return 2 if isinstance(self.split, HeldOut) else 1
 
     @property
     def n_set_aside(self) -> int:
@@ -104,25 +125,32 @@ class Trial:
     def add(self, rows: Rows, file: str = "", turn: int = 0) -> None:
         """Predict rows of a file, score the predictions, learn the rows.
 
-        With a test split rows are learned in the first pass, but for the test rows, which are scored in the second.
+        If random rows are held out, all others are learned in the first pass, and those are scored in the second.
         """
-        if self.split is None:
+        if not isinstance(self.split, HeldOut):
             self._score(rows, file, self.model.predict_then_learn(rows))
             return
         tests = self.split.are_tests(len(rows.y), turn)
         if turn == 0:
-            self.model.learn(rows.at(np.flatnonzero(~tests)))
+            learned = rows.at(np.flatnonzero(~tests))
+            self.model.learn(learned)
+            self.learn_references(learned)
         elif self.model.n_rows:
-            held_out = rows.at(np.flatnonzero(tests))
-            self._score(held_out, file, self.model.predict_and_score(held_out))
+            self.score(rows.at(np.flatnonzero(tests)), file)
+
+    def score(self, rows: Rows, file: str = "") -> None:
+        """Predict rows of a file and score the predictions; none of the rows is learned."""
+        self._score(rows, file, self.model.predict_and_score(rows))
 
     def _score(self, rows: Rows, file: str, predicted: PredictedRows | None) -> None:
         if predicted is None:
             return
+        self._score_references(rows.y)
         self.rows += len(rows.y)
         ours = own_predictions(self.model.target, rows.y, predicted, doubts=self._doubts)
         self.ours.update(ours)
-        self.worst.update(ours, file, rows.line_numbers)
+        self.worst.update(ours, file, rows.ids)
+        self._keep(rows, ours, file)
         if self._doubts:
             self._add_believed(rows.y, predicted)
         for baseline, scores in self.baselines:
@@ -134,24 +162,61 @@ class Trial:
             scores.update(self._their_predictions(rows.y, guess))
         self.baselines = [(one, scores) for one, scores in self.baselines if one.name not in self.failed]
 
+    def _keep(self, rows: Rows, ours: NumberPredictions | ClassPredictions, file: str) -> None:
+        """Keep what a report shows of single rows."""
+        self.drawn.update(rows, ours, self._draw.random(len(rows.y)))
+        self.worst_rows.update(rows, ours, self.worst.metric.per_row(ours), lambda: (file, rows.ids()))
+        if isinstance(ours, ClassPredictions):
+            np.add.at(self.confusion, (ours.y.astype(int), ours.probabilities.argmax(axis=1)), 1)
+
+    def learn_references(self, rows: Rows) -> None:
+        """Have the mean, the last value and the like take in rows that are not scored, in the order of their files."""
+        self.references.learn(_as_columns(self.model.target, rows.y))
+
+    def _score_references(self, y: FloatArray) -> None:
+        """Score the mean, the last value, and the value one period earlier; of rows at random the mean alone."""
+        targets = _as_columns(self.model.target, y)
+        if self.split is None:
+            found = self.references.predict_then_learn(targets)
+        else:
+            found = self.references.predict_ahead(self.rows + np.arange(len(y)))
+        for name in (MEAN,) if isinstance(self.split, HeldOut) else (MEAN, LAST, SAME_TIME):
+            guess = found[name] if self.model.labels else found[name][:, 0]
+            kind = ClassPredictions(y, guess) if self.model.labels else NumberPredictions(targets[:, 0], guess)
+            scores = self._reference_scores.setdefault(name, Scores.of(self.task, with_std=False))
+            scores.update(kind)
+
+    @property
+    def compared(self) -> dict[str, Scores]:
+        """Scores of what the model is compared with, by name: the references, then the baselines."""
+        found = dict(self._reference_scores)
+        if self.references.period is None:  # it would be the last value once more
+            found.pop(SAME_TIME, None)
+        return found | {one.name: scores for one, scores in self.baselines}
+
     def _add_believed(self, y: FloatArray, predicted: PredictedRows) -> None:
         believed = predicted.outlier_probability <= 0.5
         self.n_outliers += int((~believed).sum())
         if believed.any():
-            part = PredictedRows(*(column[believed] for column in predicted))
-            self.believed.update(own_predictions(self.model.target, y[believed], part, doubts=True))
+            own = own_predictions(self.model.target, y[believed], predicted.at(believed), doubts=True)
+            self.believed.update(own)
 
     def check(self) -> None:
-        """Raise an error if no row was scored."""
+        """Raise an error if no row was scored, or one that says nothing."""
         if not self.rows:
             raise StreamError("no row could be scored: there are no rows, or all were rejected")
+        if self._is_new and self.model.n_rows == 1:
+            raise StreamError(
+                "a single row can't be scored: mean and scale of the target were taken from it, so that the prediction "
+                "is the target itself; give more rows, or a model that has learned others"
+            )
 
     def scores(self) -> dict[str, dict[str, float]]:
         """Scores of every model, by name."""
         scores = {OURS: self.ours.total.get()}
         if 0 < self.n_outliers < self.rows:
             scores[BELIEVED] = self.believed.total.get()
-        return scores | {one.name: scores.total.get() for one, scores in self.baselines}
+        return scores | {name: scores.total.get() for name, scores in self.compared.items()}
 
     def comparison_notes(self) -> list[str]:
         """Which baselines are missing, and what the others don't use of the rows, in words."""
@@ -170,6 +235,11 @@ class Trial:
     def settings(self) -> dict[str, str]:
         """Settings of the baselines that have predicted best so far, by name."""
         return {baseline.name: baseline.setting for baseline, _ in self.baselines}
+
+    @property
+    def is_small(self) -> bool:
+        """Whether there are so few rows that scores are mostly chance, and known to the model by their scales."""
+        return self._is_new and self.rows < _FEWEST
 
     def coverage_words(self) -> str:
         """How many targets lay inside the 95 % interval, quarter by quarter; nothing for classes and few rows."""
@@ -206,6 +276,19 @@ class Trial:
         return NumberPredictions(target.decode(y), target.decode(guess))
 
 
+def _references(target: Target) -> References:
+    if isinstance(target, NumberTarget):
+        return References(np.zeros(1) if isinstance(target, CountTarget) else target.decode(np.zeros(1)))
+    return References(np.zeros(len(target.labels)), are_classes=True)
+
+
+def _as_columns(target: Target, y: FloatArray) -> FloatArray:
+    """Targets as the references take them: in their own units ``(n, 1)``, or classes one-hot ``(n, K)``."""
+    if isinstance(target, NumberTarget):
+        return target.decode(y)[:, None]
+    return np.asarray(np.eye(len(target.labels))[y.astype(int)])
+
+
 def own_predictions(
     target: Target, y: FloatArray, predicted: PredictedRows, *, doubts: bool
 ) -> NumberPredictions | ClassPredictions:
@@ -221,15 +304,15 @@ def own_predictions(
         return ClassPredictions(y, predicted.mean, std, observed)
     std = predicted.std
     if task == "counts":
-        moments = {"mean": predicted.mean, "var": predicted.epistemic, "noise_var": predicted.aleatoric}
-        return CountPredictions(y=y, std=std, log_densities=predicted.log_density, **moments)
+        moments = {"var": predicted.epistemic, "noise_var": predicted.aleatoric}
+        return CountPredictions(y, predicted.mean, std, predicted.log_density, predicted.places, **moments)
     assert isinstance(target, NumberTarget)
     own_mean, own_std = target.moments(predicted.mean, std, predicted.aleatoric)
     density = target.log_density(y, predicted.log_density)
     if isinstance(target, LogTarget):
         logs = {"log_mean": predicted.mean * target.scale + target.centre, "log_std": std * target.scale}
-        return LogNormalPredictions(target.decode(y), own_mean, own_std, density, **logs)
-    return NumberPredictions(target.decode(y), own_mean, own_std, density)
+        return LogNormalPredictions(target.decode(y), own_mean, own_std, density, predicted.places, **logs)
+    return NumberPredictions(target.decode(y), own_mean, own_std, density, predicted.places)
 
 
 def task_of(target: Target) -> Task:

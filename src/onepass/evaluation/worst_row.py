@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Sequence
+from os.path import basename
 from typing import Any
 
 from onepass.evaluation.metrics import RowMean
@@ -44,13 +45,14 @@ class WorstRow:
         """Share of the sum over all rows that this row is."""
         return self._most / (self._most + self._others) if self._most > 0.0 else 0.0
 
-    def words(self) -> str:
-        """Say which row it was if it is a large part of the whole; else nothing."""
+    def words(self, *, with_folder: bool = True) -> str:
+        """Say which row it was, of a file with or without its folder, if it is a large part of the whole."""
         if self._n < _FEWEST or not self.share > _RUINED:
             return ""
         without = self.metric.of_mean(self._others / (self._n - 1))
+        file = self.file if with_folder else basename(self.file)
         title, part = self.metric.title, f"{100.0 * self.share:.0f} %"
         return (
-            f"one row, {self.file}, line {self.line}, makes {part} of the {title}'s sum over all rows; without it the "
+            f"one row, {file}, line {self.line}, makes {part} of the {title}'s sum over all rows; without it the "
             f"{title} is {self.metric.text(float(without))}"
         )

@@ -78,7 +78,7 @@ def delete_unusable(database: Database, stream: str, after: int) -> None:
 
 
 def snapshots(database: Database, stream: str, until: int = LAST_POSSIBLE) -> Iterator[tuple[int, Snapshot | None]]:
-    """Numbers of the events at which snapshots stand, latest first, and the snapshots; None for a damaged one."""
+    """Numbers of the events at which there are snapshots, latest first, and the snapshots; None for a damaged one."""
     while rows := database.rows(statements.SNAPSHOT_UNTIL, {"stream": stream, "until": until}):
         ((after, time, content, pinned, digest),) = rows
         snapshot = Snapshot(stream, after, content, time, bool(pinned))

@@ -182,6 +182,15 @@ def predicted(estimator: OnePassEstimator, x: Expression) -> Numbers | Classes:
             "an estimator that learned a data frame with categorical columns can't be exported: turn them into columns "
             "of 0 and 1 before, or learn the table with 'onepass fit', whose models can be exported"
         )
+    if learner.targets.transform is not None:
+        raise NotExportableError(
+            "an estimator with a target_transform can't be exported: learn the transformed targets"
+        )
+    if learner.state.calibration is not None:
+        raise NotExportableError(
+            "a classifier with probabilities='adaptive' can't be exported, as its map goes on learning: learn with "
+            "probabilities='model'"
+        )
     z, z_var = estimator_inputs(learner, x)
     if isinstance(estimator, OnePassClassifier):
         return _classes(learner, z, z_var)
@@ -192,6 +201,7 @@ def predicted(estimator: OnePassEstimator, x: Expression) -> Numbers | Classes:
         means.append(mean)
         variances.append(var)
         known = len(parts) == 1 and all(_noise_is_known(own) for _, own in mixture.components)
+        known = known and not learner.state.trackers  # tracked limits belong to the model that tracks them
         limits.append(_gaussian_limits(parts[0]) if known else None)
         noises.append(_noise(learner, mixture, parts))
     centre, scale = learner.state.targets.centre, learner.state.targets.scale

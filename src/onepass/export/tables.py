@@ -72,6 +72,7 @@ def table_program(model: TabularModel, origin: str) -> Program:
             origin, x, inputs, found.probabilities, found.std, tuple(model.target.labels), std_words=LABEL_STD, **shown
         )
     assert isinstance(model.target, NumberTarget)
+    found = _widened(found, model.widening)
     mean, std = _moments(model.target, found)
     limits = None if found.limits is None else tuple(_decoded(model.target, one) for one in found.limits)
     shown = shown_parts(_in_units(found.learning, model.target), limits)
@@ -150,6 +151,17 @@ def _encoded(column: Column, x: Expression) -> Expression:
 def _indicator(x: Expression, count: int) -> Expression:
     """1 in the place that a number says, 0 in all others."""
     return where(equals(x, constant(np.arange(float(count)))), 1.0, 0.0)
+
+
+def _widened(found: Numbers, factor: float) -> Numbers:
+    """The same predictions with deviations and intervals wider by a factor: see `TabularModel.widening`."""
+    if factor == 1.0:
+        return found
+    limits = found.limits
+    if limits is not None:
+        low, high = limits
+        limits = found.mean + factor * (low - found.mean), found.mean + factor * (high - found.mean)
+    return replace(found, std=found.std * factor, limits=limits)
 
 
 # Targets.

@@ -15,14 +15,18 @@ __all__ = ["exported", "restored", "savable", "savable_names"]
 # The names are part of the file format, so they never change.
 _MODULES = {
     "AdaptiveIntervals": "onepass.models.adaptive",
+    "BayesianForecaster": "onepass.forecasting",
     "BayesianMLPClassifier": "onepass.estimators",
     "BayesianMLPRegressor": "onepass.estimators",
     "BayesianNetwork": "onepass.models.network",
     "BayesianPerceptron": "onepass.models.perceptron",
     "BayesianPerceptronClassifier": "onepass.estimators",
     "BayesianPerceptronRegressor": "onepass.estimators",
+    "BayesianTabularClassifier": "onepass.tables.estimators",
+    "BayesianTabularRegressor": "onepass.tables.estimators",
     "ContextualBandit": "onepass.decisions.bandit",
     "FleetEstimator": "onepass.estimators",
+    "ForecastingFleet": "onepass.forecasting",
     "KalmanNetwork": "onepass.paper.kalman_network",
     "MLPClassifier": "onepass.integrations.river",
     "MLPRegressor": "onepass.integrations.river",

@@ -208,6 +208,10 @@ class Likelihood:
         levels = zip(mean[:, None], var[:, None], ndtr(z).tolist(), strict=True)
         return np.concatenate([quantile(parts.activation, *own) for own in levels])
 
+    def log_density(self, parts: Components, y: FloatArray) -> FloatArray:
+        """Log density of targets ``(n,)``, or log probability of counts and labels."""
+        return parts.gaussians().log_density(y)
+
     def tracking_score(self, parts: Components, y: FloatArray) -> FloatArray:
         """`normal_score`; for whole numbers, of the middle of their step."""
         return self.normal_score(parts, y)

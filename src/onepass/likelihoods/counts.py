@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import betainc, digamma, gammaincc, ndtr, ndtri, zeta
+from scipy.special import betainc, digamma, gammaincc, logsumexp, ndtr, ndtri, zeta
 
 from onepass._typing import FloatArray
 from onepass.activations import Activation, Exponential, Moments, activation_text, as_activation
@@ -41,7 +41,7 @@ beyond that it says nothing but how far the tail of the belief was followed. Int
 """
 LARGEST = 1e15
 """Quantiles stop there: above it not every whole number is a float."""
-_FARTHEST = 6.0  # standard normal number up to which where a count lies is told by its distribution function
+_FARTHEST = 6.0  # standard normal number up to which where a count lies is found by its distribution function
 _POISSON = 1e-9  # a dispersion below which counts are Poisson to rounding
 _NODES = np.linspace(-5.0, 5.0, 41)  # in standard deviations of the log rate
 _WEIGHTS = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
@@ -89,6 +89,13 @@ class Counts(Likelihood):
     def normal_score(self, parts: Components, y: FloatArray) -> FloatArray:
         """Of a count mixed over its rate: that of the counts up to it."""
         return np.asarray(ndtri(_cdf(parts, y)))
+
+    def log_density(self, parts: Components, y: FloatArray) -> FloatArray:
+        """Log probability of counts."""
+        possible = ~self.impossible(y)
+        logs = count_log_probabilities(*log_rates(parts), np.where(possible, y, 0.0))
+        found = logsumexp(logs, axis=0, b=np.broadcast_to(parts.weights, logs.shape))
+        return np.where(possible, found, -np.inf)
 
     def tracking_score(self, parts: Components, y: FloatArray) -> FloatArray:
         """That of the middle of the count's own step."""

@@ -36,6 +36,12 @@ class _Labels(Likelihood):
         zero = 1.0 - mixture_mean(parts.weights, parts.mean)
         return np.asarray(ndtri(np.where(y < 0.0, 0.0, np.where(y < 1.0, zero, 1.0))))
 
+    def log_density(self, parts: Components, y: FloatArray) -> FloatArray:
+        """Log probability of labels."""
+        one = mixture_mean(parts.weights, parts.mean)
+        with np.errstate(divide="ignore"):
+            return np.where(y == 1.0, np.log(one), np.where(y == 0.0, np.log1p(-one), -np.inf))
+
     def at_normal_score(self, parts: Components, z: FloatArray) -> FloatArray:
         """The label that the distribution function reaches there."""
         return np.where(ndtr(z) <= 1.0 - mixture_mean(parts.weights, parts.mean), 0.0, 1.0)

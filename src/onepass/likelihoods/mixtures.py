@@ -106,7 +106,9 @@ class Components(NamedTuple):
         """Targets as mixtures of Gaussians; of a noise that is not quite known, one for each value it may have."""
         if (self.log_noise_vars < KNOWN).all():
             return Gaussians(self.weights, self.mean, np.sqrt(self.var + self.noise_var))
-        factors = np.exp(np.multiply.outer(_NODES, np.sqrt(self.log_noise_vars)))
+        # Row by row, so that a row's distribution does not depend on the rows next to it.
+        unknown = np.where(self.log_noise_vars < KNOWN, 0.0, self.log_noise_vars)
+        factors = np.exp(np.multiply.outer(_NODES, np.sqrt(unknown)))
         totals = self.var + self.noise_var * factors
         flat = (-1, self.mean.shape[1])
         return Gaussians(
@@ -135,6 +137,12 @@ class Gaussians(NamedTuple):
                 return np.asarray(z[0])
             below, above = (self._log_share(log_ndtr(side * z)) for side in (1.0, -1.0))
             return np.where(below < above, ndtri_exp(below), -ndtri_exp(above))
+
+    def log_density(self, y: FloatArray) -> FloatArray:
+        """Log density of numbers ``(n,)``."""
+        with np.errstate(divide="ignore", over="ignore"):
+            logs = -0.5 * np.square((y - self.means) / self.stds) - np.log(self.stds) - 0.5 * np.log(2.0 * np.pi)
+        return np.asarray(logsumexp(logs, axis=0, b=np.broadcast_to(self.weights, logs.shape)))
 
     def _log_share(self, logs: FloatArray) -> FloatArray:
         return np.minimum(logsumexp(logs, axis=0, b=np.broadcast_to(self.weights, logs.shape)), 0.0)

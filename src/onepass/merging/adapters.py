@@ -241,12 +241,20 @@ class EstimatorAdapter:
                 f"it is still in its warm-up of {parameters['arguments']['warm_up']} rows, whose statistics standardise"
                 " all that come after; let the prior learn so many rows before it is copied"
             )
+        if "calibration" in parameters:
+            raise ValueError(
+                "with probabilities='adaptive' a map follows the last rows, and shards have no common order of rows; "
+                "merge classifiers with probabilities='model'"
+            )
         rows, snapshots = float(parameters["n_rows"]), []
         for member in _members(parameters, arrays):
             (snapshot,) = member.adapter.read(member.parameters, member.arrays)
-            # A member's weight in its mixture, or the fading evidence behind it, is one more running mean.
-            weighting = arrays[_weighting_array(member.mixture, arrays)][[member.number]]
-            means, weights = np.append(snapshot.means, weighting), np.append(snapshot.weights, rows)
+            # Tracked limits of intervals are running means too, and so is a member's weight in its mixture, or the
+            # fading evidence behind it.
+            tracked, total = _tracked_means(under(f"tracker/{member.mixture}", arrays))
+            weighting = arrays[_weighting_array(member.mixture, arrays)][member.number]
+            means = np.concatenate([snapshot.means, tracked, [weighting]])
+            weights = np.concatenate([snapshot.weights, np.full(len(tracked), total), [rows]])
             snapshots.append(replace(snapshot, means=means, weights=weights))
         return snapshots
 
@@ -255,7 +263,13 @@ class EstimatorAdapter:
         numbers = {name: array.copy() for name, array in arrays.items()}
         mixtures, rows = copy.deepcopy(parameters["mixtures"]), parameters["n_rows"]
         for member, snapshot in zip(_members(parameters, arrays), snapshots, strict=True):
-            own = replace(snapshot, means=snapshot.means[:-1], weights=snapshot.weights[:-1])
+            tracker = under(f"tracker/{member.mixture}", arrays)
+            n_own = len(snapshot.means) - 1 - len(_tracked_means(tracker)[0])
+            if tracker:
+                tracked, total = snapshot.means[n_own:-1], snapshot.weights[n_own]
+                more = {**tracker, "ends": tracked[:-2], "state": np.append(tracked[-2:], total)}
+                numbers |= nested(f"tracker/{member.mixture}", more)
+            own = replace(snapshot, means=snapshot.means[:n_own], weights=snapshot.weights[:n_own])
             state, new = member.adapter.write(member.parameters, member.arrays, [own])
             mixtures[member.mixture]["members"][member.number]["state"] = state
             for name in under(member.place, arrays):
@@ -312,6 +326,14 @@ def _members(parameters: Parameters, arrays: Arrays) -> Iterator[_Member]:
         for k, entry in enumerate(mixture["members"]):
             numbers = under(f"mixture/{i}/{k}", arrays)
             yield _Member(i, k, _adapter_named(entry["class"]), entry["state"], numbers)
+
+
+def _tracked_means(tracker: Arrays) -> tuple[FloatArray, float]:
+    """What a tracker of intervals has, as running means, and the rows behind them; nothing where there is none."""
+    if not tracker:
+        return np.empty(0), 0.0
+    location, total = tracker["state"][:-1], float(tracker["state"][-1])
+    return np.concatenate([tracker["ends"], location]), total
 
 
 def _weighting_array(mixture: int, arrays: Arrays) -> str:

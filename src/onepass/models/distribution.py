@@ -5,17 +5,18 @@ from math import log
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_generator, as_share
-from onepass.activations import Activation
-from onepass.likelihoods import Likelihood
+from onepass.activations import Activation, as_activation
+from onepass.likelihoods import Gaussian, Likelihood
 from onepass.likelihoods.mixtures import Components
 from onepass.models.prediction import PredictedMoments
+from onepass.models.tracking import TrackedQuantiles
 
-__all__ = ["Family", "LinearUnits", "Mixed", "Prediction", "Units", "before_each_row", "no_label_interval"]
+__all__ = ["Family", "LinearUnits", "Mixed", "Prediction", "Transform", "Units", "no_label_interval"]
 
 _NODES, _SHARES = np.polynomial.hermite_e.hermegauss(64)  # of a standard normal variable
 _SHARES = _SHARES / _SHARES.sum()
@@ -36,8 +37,8 @@ class Mixed(NamedTuple):
     log_noise_vars: FloatArray
 
 
-class Units(Protocol):
-    """Targets in units other than those a model has learned: an increasing function of theirs."""
+class Transform(Protocol):
+    """An increasing function of targets that is learned in their place."""
 
     def to_model(self, y: Any) -> Any:
         """Targets as the model has learned them."""
@@ -48,9 +49,16 @@ class Units(Protocol):
     def log_slope(self, y: Any) -> Any:
         """Log of the derivative of `to_model`."""
 
+
+class Units(Transform, Protocol):
+    """Targets in units other than those a model has learned."""
+
     @property
     def scale(self) -> Any:
         """What a standard deviation is multiplied by; None where the function is not linear."""
+
+    def moments(self, seen: PredictedMoments) -> tuple[Any, Any] | None:
+        """Mean and variance of targets, where units that are not linear define them; None: they are integrals."""
 
 
 class LinearUnits(NamedTuple):
@@ -71,6 +79,9 @@ class LinearUnits(NamedTuple):
         """Minus the log of the scale, whatever the target."""
         return -log(self.scale)
 
+    def moments(self, seen: PredictedMoments) -> None:
+        """None: they follow from the scale."""
+
 
 class Prediction:
     """The predictive distribution of one target, or of ``n``: numbers for one row, arrays ``(n,)`` for many.
@@ -79,6 +90,9 @@ class Prediction:
 
     Densities are those that models score: with ``outliers`` above 0 they include targets that can't be trusted, which
     may be anywhere. Moments, quantiles, intervals and draws are those of targets that can be trusted.
+
+    A model whose intervals are adaptive (see `onepass.AdaptiveIntervals`) passes on where its targets have really been:
+    `interval` then has the limits that were tracked. All else remains as the model predicts it, ``ppf`` as well.
 
     Attributes
     ----------
@@ -90,6 +104,8 @@ class Prediction:
         Variance of the noise, which no data can reduce: the paper's ``epsilon``.
     pre_mean, pre_var : float or array
         Moments of the pre-activation ``a = x'w``, the weighted sum that enters the activation.
+    tracked : TrackedQuantiles or None
+        The quantiles from which `interval` takes its limits where they are adaptive.
 
     Examples
     --------
@@ -103,7 +119,7 @@ class Prediction:
     5.26 to 8.13; P(y <= 6) = 0.21; median 6.70
     """
 
-    __slots__ = ("_density", "_family", "_interval_mixed", "_log_noise_var", "_mixed", "_units", "moments")
+    __slots__ = ("_density", "_family", "_interval_mixed", "_log_noise_var", "_mixed", "_units", "moments", "tracked")
 
     def __init__(
         self,
@@ -115,6 +131,7 @@ class Prediction:
         mixed: Mixed | None = None,
         interval_mixed: Callable[[], Mixed] | None = None,
         units: Units | None = None,
+        tracked: TrackedQuantiles | None = None,
     ) -> None:
         self._family = family
         self.moments = moments
@@ -123,6 +140,22 @@ class Prediction:
         self._mixed = mixed
         self._interval_mixed = interval_mixed
         self._units = units
+        self.tracked = tracked
+
+    @classmethod
+    def gaussian(cls, mean: Any, epistemic: Any, aleatoric: Any = 0.0) -> "Prediction":
+        """Gaussian distributions with this mean and these two parts of the variance, from whatever model.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onepass import Prediction
+        >>> low, high = Prediction.gaussian(np.array([1.0, 2.0]), 0.16, 0.09).interval(0.95)
+        >>> low.round(2), high.round(2)
+        (array([0.02, 1.02]), array([1.98, 2.98]))
+        """
+        mean, var, noise_var = (one.copy()[()] for one in np.broadcast_arrays(mean, epistemic, aleatoric))
+        return cls(Family(Gaussian(), as_activation("linear")), PredictedMoments(mean, var, mean, var, noise_var))
 
     # Moments.
 
@@ -132,7 +165,10 @@ class Prediction:
         mean, units = self.moments.mean, self._units
         if units is None:
             return mean
-        return units.from_model(mean) if units.scale is not None else self._expected(lambda y: y)
+        if units.scale is not None:
+            return units.from_model(mean)
+        known = units.moments(self.moments)
+        return self._expected(lambda y: y) if known is None else known[0]
 
     @property
     def epistemic(self) -> Any:
@@ -149,6 +185,8 @@ class Prediction:
         """Variance of the target."""
         if self._units is None or self._units.scale is not None:
             return self._part(self.moments.var + self.moments.noise_var)
+        if (known := self._units.moments(self.moments)) is not None:
+            return known[1]
         mean = self.mean
         return self._expected(lambda y: np.square(y - mean))
 
@@ -191,16 +229,43 @@ class Prediction:
     # The distribution.
 
     def logpdf(self, y: ArrayLike) -> Any:
-        """Log density of targets, or log probability of counts and labels, as learning them would be scored."""
-        if self._density is None:
-            raise ValueError(
-                "this prediction has no densities: it was made just before its rows were learned, by a fleet, or by a "
-                "part of a mixture; use `predict` or `log_predictive` of a model"
-            )
-        if self._units is None:
-            return self._density(y)
+        """Log density of targets, or log probability of counts and labels, as learning them would be scored.
+
+        A model scores what it predicts as long as it has not learned more. A prediction without its model has the
+        density of `cdf`: one of rows that were then learned, of a fleet, of a part of a mixture, or one that was
+        pickled. The two differ where targets may be outliers, and a little while a learned noise is uncertain.
+        """
         given = np.asarray(y, dtype=np.float64)
-        return self._density(self._units.to_model(given)) + self._units.log_slope(given)
+        if self._units is None:
+            return self._log_density(given)
+        learned, outside = self._as_learned(given)
+        with np.errstate(all="ignore"):
+            found = self._log_density(learned) + self._units.log_slope(given)
+        return np.where(outside, -np.inf, found)[()]
+
+    def _as_learned(self, y: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Targets as models learn them, and which of them can't be, such as a price below 0 whose log is learned."""
+        if self._units is None:
+            return y, np.zeros(y.shape, dtype=bool)
+        with np.errstate(all="ignore"):
+            learned = np.asarray(self._units.to_model(y), dtype=np.float64)
+        outside = ~np.isfinite(learned) & ~np.isnan(y)
+        return np.where(outside, 0.0, learned), outside
+
+    def _log_density(self, y: FloatArray) -> Any:
+        """`logpdf` of targets as models learn them."""
+        mean, likelihood, scored = np.asarray(self.moments.mean), self._family.likelihood, self._density
+        if likelihood.is_class and scored is None:
+            places = np.broadcast_to(y, mean.shape[:-1]).astype(np.int64)
+            return np.log(np.take_along_axis(mean, places[..., None], axis=-1)[..., 0])[()]
+        if likelihood.is_class or mean.ndim > 1:  # one density of several numbers
+            if scored is None:
+                raise ValueError("a prediction of several outputs has densities only as long as it has its model")
+            return scored(y)
+        if scored is not None:
+            return self._each(lambda own: scored(own if mean.ndim else own[0]), y)
+        parts = self._number_parts()
+        return self._each(lambda own: likelihood.log_density(parts, own), y)
 
     def pdf(self, y: ArrayLike) -> Any:
         """Density of targets, or probability of counts and labels."""
@@ -220,9 +285,13 @@ class Prediction:
     def interval(self, level: float = 0.95) -> tuple[Any, Any]:
         """Central interval: lower and upper limits with probability ``level`` between them.
 
-        For labels and classes it is the interval of their probability.
+        For labels and classes it is the interval of their probability. Limits that were tracked contain that share of
+        the targets in the long run.
         """
         as_share(level, "level", open_above=True)
+        if self.tracked is not None:
+            low, high = (self.at_normal_score(z) for z in self.tracked.limits(level))
+            return (low, high) if np.ndim(self.moments.mean) else (float(low), float(high))
         low, high = self._family.likelihood.interval(self._flat(self._interval_parts()), level)
         return self._shaped(self._in_units(low)), self._shaped(self._in_units(high))
 
@@ -236,10 +305,12 @@ class Prediction:
 
     def _scored(self, score: Callable[[Components, FloatArray], FloatArray], y: ArrayLike) -> Any:
         given = np.asarray(y, dtype=np.float64)
-        if self._units is not None:
-            given = np.asarray(self._units.to_model(given))
+        learned, outside = self._as_learned(given)
         parts = self._number_parts()
-        return self._each(lambda own: score(parts, own), given)
+        found = self._each(lambda own: score(parts, own), learned)
+        if not outside.any():
+            return found
+        return np.where(outside, np.where(given < self.at_normal_score(0.0), -np.inf, np.inf), found)[()]
 
     def at_normal_score(self, z: ArrayLike) -> Any:
         """The targets that lie where standard normal numbers do: the inverse of `normal_score`."""
@@ -270,15 +341,66 @@ class Prediction:
 
     def in_units(self, units: Units) -> "Prediction":
         """The same distribution of targets in other units."""
-        return Prediction(
+        return self._with("_units", units)
+
+    def widened(self, factor: float) -> "Prediction":
+        """The same distribution, ``factor`` times as wide around its mean; what that adds to the variance is epistemic.
+
+        It is for predictions of numbers in the model's own units, with a linear activation.
+        """
+        if factor == 1.0:
+            return self
+        seen, scored, interval = self.moments, self._density, self._interval_mixed
+        total = factor**2 * (seen.var + seen.noise_var)
+
+        def wider(parts: Mixed) -> Mixed:
+            own = parts.moments
+            mean, pre_mean = (seen.mean + factor * (one - seen.mean) for one in (own.mean, own.pre_mean))
+            var, pre_var, noise_var = (factor**2 * one for one in (own.var, own.pre_var, own.noise_var))
+            return parts._replace(moments=PredictedMoments(mean, var, pre_mean, pre_var, noise_var))
+
+        new = Prediction(
             self._family,
-            self.moments,
+            seen._replace(var=total - seen.noise_var),
             self._log_noise_var,
-            self._density,
-            mixed=self._mixed,
-            interval_mixed=self._interval_mixed,
-            units=units,
+            None if scored is None else lambda y: scored(seen.mean + (y - seen.mean) / factor) - log(factor),
+            mixed=wider(self._own_parts()),
+            interval_mixed=None if interval is None else lambda: wider(interval()),
+            tracked=self.tracked,
         )
+        return new if self._units is None else new.in_units(self._units)
+
+    def without_model(self) -> "Prediction":
+        """The same distribution after the model has learned more: densities are those of `cdf`, see `logpdf`."""
+        return self._with("_density", None)
+
+    def centred(self) -> "Prediction":
+        """The Gaussian around 0 with the mean square of this distribution, for models that may as well say -mean."""
+        seen = self.moments
+        moments = seen._replace(mean=np.zeros_like(seen.mean)[()], var=seen.var + np.square(seen.mean))
+        total = moments.var + moments.noise_var
+        return Prediction(self._family, moments, density=lambda y: -0.5 * (np.log(2.0 * np.pi * total) + y * y / total))
+
+    @property
+    def is_count(self) -> bool:
+        """Whether targets are counts."""
+        return self._family.likelihood.is_count
+
+    def with_tracked(self, tracked: TrackedQuantiles | None) -> "Prediction":
+        """The same distribution with the limits of intervals that were tracked, or with its own."""
+        return self._with("tracked", tracked)
+
+    def with_probabilities(self, probabilities: FloatArray) -> "Prediction":
+        """The same rows with other probabilities of their classes, ``(n, K)``; intervals stay those of the model."""
+        mean = probabilities if self._family.likelihood.is_class else probabilities[:, 1]
+        moments = self.moments._replace(mean=mean)
+        return Prediction(self._family, moments, interval_mixed=self._interval_parts, units=self._units)
+
+    def _with(self, name: str, value: Any) -> "Prediction":
+        new = object.__new__(Prediction)
+        for slot in self.__slots__:
+            setattr(new, slot, value if slot == name else getattr(self, slot))
+        return new
 
     @classmethod
     def joined(cls, chunks: Sequence["Prediction"]) -> "Prediction":
@@ -297,16 +419,21 @@ class Prediction:
             _concatenated([chunk.moments for chunk in chunks], axis=0),
             density=density if first._density is not None else None,
             units=first._units,
+            tracked=_joined_quantiles(chunks),
             mixed=_joined([chunk._own_parts() for chunk in chunks]),
             interval_mixed=None
             if first._interval_mixed is None
             else lambda: _joined([chunk._interval_parts() for chunk in chunks]),
         )
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Prediction":
+        return self  # nothing changes a prediction
+
     def __reduce__(self) -> Any:
         # Without the model, which densities need and which goes on learning.
         interval = None if self._interval_mixed is None else self._interval_mixed()
-        return _unpickled, (self._family, self.moments, self._log_noise_var, self._mixed, interval, self._units)
+        kept = (self._family, self.moments, self._log_noise_var, self._mixed, interval, self._units, self.tracked)
+        return _unpickled, kept
 
     def __len__(self) -> int:
         return len(self.moments.mean)
@@ -362,10 +489,24 @@ class Prediction:
 
 
 def _unpickled(
-    family: Family, moments: PredictedMoments, log_noise_var: Any, mixed: Mixed | None, interval: Any, units: Any
+    family: Family,
+    moments: PredictedMoments,
+    log_noise_var: Any,
+    mixed: Mixed | None,
+    interval: Any,
+    units: Any,
+    tracked: TrackedQuantiles | None,
 ) -> Prediction:
     parts = None if interval is None else lambda: interval
-    return Prediction(family, moments, log_noise_var, mixed=mixed, interval_mixed=parts, units=units)
+    return Prediction(family, moments, log_noise_var, mixed=mixed, interval_mixed=parts, units=units, tracked=tracked)
+
+
+def _joined_quantiles(chunks: Sequence[Prediction]) -> TrackedQuantiles | None:
+    """The tracked quantiles of chunks of rows."""
+    pairs = [(chunk.tracked, len(chunk)) for chunk in chunks if chunk.tracked is not None]
+    if not pairs:
+        return None
+    return TrackedQuantiles(pairs[0][0].normal, np.concatenate([tracked.of_rows(n) for tracked, n in pairs]))
 
 
 def _joined(chunks: list[Mixed]) -> Mixed:
@@ -397,13 +538,3 @@ def no_label_interval() -> Mixed:
         "labels that a network predicted just before it learned them have no intervals: these need the network as it "
         "was; ask for `interval` before learning"
     )
-
-
-def before_each_row(before: float, after: float, n_rows: int) -> FloatArray:
-    """Variances of a log noise before each of ``n_rows``, given those before the first and after the last.
-
-    They are 2 over the number of rows that the noise rests on, which grows evenly. 0 stands for a noise that is known.
-    """
-    if not (before > 0.0 and after > 0.0):
-        return np.zeros(n_rows)
-    return 1.0 / np.linspace(1.0 / before, 1.0 / after, n_rows, endpoint=False)

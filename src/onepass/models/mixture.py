@@ -30,7 +30,7 @@ from onepass.files.registry import savable
 from onepass.files.state import Arrays, Parameters, nested, under
 from onepass.likelihoods.mixtures import mixture_mean, mixture_prediction
 from onepass.models.ahead import RowsAhead, each_ahead_unchecked
-from onepass.models.distribution import Family, Mixed, Prediction, before_each_row, no_label_interval
+from onepass.models.distribution import Family, Mixed, Prediction, no_label_interval
 from onepass.models.network.network import OutputMoments
 from onepass.models.online import AUTO, REFINEMENTS, Component, OnlineModel, check_unchanged
 from onepass.models.prediction import LearnedRows, Parts, Posterior, PredictedMoments, RowScores
@@ -358,13 +358,10 @@ class Mixture(OnlineModel):
         if len(self.members) == 1:
             found: tuple[Prediction, RowScores] = self.members[0].predict_score_learn(X, y, **options)
             return found
-        before = self._log_noise_vars
         (rows,) = self.learning(X, y, records=True, **options)
         parts = rows.parts(alone=True)
         moments = stacked(parts.predictions)
-        pairs = zip(before, self._log_noise_vars, strict=True)
-        log_noise_vars = np.array([before_each_row(*pair, parts.weights.shape[1]) for pair in pairs])
-        mixed = Mixed(parts.weights, self._plausible(parts.weights, moments), log_noise_vars)
+        mixed = Mixed(parts.weights, self._plausible(parts.weights, moments), parts.log_noise_vars)
         whole = self._mixed(parts.weights, moments)
         refused = no_label_interval if self._likelihood.is_label and self.components[0][1]._curves_labels else None
         return Prediction(self._family, whole, mixed=mixed, interval_mixed=refused), rows.scores(alone=True)
@@ -626,7 +623,8 @@ class _LearnedRows:
         rule, before = self.mixture._weighting, self.weights.before
         parts = [own.parts(alone and rule.scores_alone) for own in self.rows]
         weights = np.concatenate([one * own.weights for one, own in zip(before, parts, strict=True)])
-        return Parts(weights, [self._with_noise(one) for own in parts for one in own.predictions])
+        predictions = [self._with_noise(one) for own in parts for one in own.predictions]
+        return Parts(weights, predictions, np.concatenate([own.log_noise_vars for own in parts]))
 
     def _with_noise(self, prediction: PredictedMoments) -> PredictedMoments:
         scale, noise = self.weights.noise_scale, np.asarray(prediction.noise_var)

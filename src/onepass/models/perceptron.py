@@ -41,6 +41,9 @@ from onepass.beliefs.rows import RowPlan
 from onepass.engine.outliers import Trust
 from onepass.engine.rows import PerceptronRule, RowLearner, Rows
 from onepass.engine.step import (
+    RECORD_DISTRUST,
+    RECORD_LOG_DENSITY,
+    RECORD_NOISE_WEIGHT,
     RECORD_SIZE,
     SITE_SIZE,
     RowRecord,
@@ -60,11 +63,11 @@ from onepass.files.state import (
 from onepass.likelihoods import Likelihood, as_likelihood, encode_likelihood
 from onepass.likelihoods.mixtures import mixture_mean
 from onepass.models.ahead import RowsAhead, each_ahead
-from onepass.models.distribution import Family, Prediction, before_each_row
+from onepass.models.distribution import Family, Prediction
 from onepass.models.inputs import Inputs, as_inputs
 from onepass.models.online import Component, as_rate, set_aside_once, with_shared_arguments
 from onepass.models.perceptron_state import PerceptronState, expected_square, start_learning
-from onepass.models.prediction import Parts, Posterior, PredictedMoments, RowScores, one_or_many
+from onepass.models.prediction import Parts, Posterior, PredictedMoments, RowScores, log_noise_var, one_or_many
 
 __all__ = ["BayesianPerceptron"]
 
@@ -597,11 +600,11 @@ class BayesianPerceptron(Component):
                 x = np.concatenate([np.ones(self.bias), dense[i]])
                 x_var = np.concatenate([np.zeros(self.bias), rows.X_var[i]]) if len(rows.X_var) else None
                 site = rows.sites[i] if len(rows.sites) else None
-                noise = self._state.progress.noise
+                noise, noise_weight = self._state.progress.noise, self._state.progress.noise_weight
                 seen = self._learn_row(self._state, x, target, x_var, site)
                 self._matcher.raise_pending()
                 if len(rows.record):
-                    self._state.progress.record_row(rows.record, i, *seen, noise)
+                    self._state.progress.record_row(rows.record, i, *seen, noise, noise_weight)
                 if site is None and self._state.progress.trust.is_alarmed():
                     return i + 1
         return len(rows)
@@ -644,10 +647,8 @@ class BayesianPerceptron(Component):
 
     def predict_score_learn(self, X: Inputs, y: ArrayLike, **options: Any) -> tuple[Prediction, RowScores]:
         """Predict every row just before learning it, and say how well."""
-        before = self.log_noise_var
         (rows,) = self.learning(X, y, records=True, **options)
-        log_noise_vars = before_each_row(before, self.log_noise_var, len(rows.record))
-        found = Prediction(self._family, rows.prediction, one_or_many(log_noise_vars, rows.single))
+        found = Prediction(self._family, rows.prediction, one_or_many(rows.log_noise_var, rows.single))
         return found, rows.scores(alone=True)
 
     def _predict_component(
@@ -792,13 +793,18 @@ class _LearnedRows:
         likelihood = self.perceptron._likelihood.with_noise(seen.noise)
         return PredictedMoments.of(self.perceptron._prediction(seen.mean, seen.var, likelihood), self.single)
 
+    @property
+    def log_noise_var(self) -> FloatArray:
+        """How uncertain the log of the noise was before each row, ``(n,)``."""
+        return log_noise_var(self.record[:, RECORD_NOISE_WEIGHT])
+
     def parts(self, alone: bool) -> Parts:
         """The same, as the only part of a mixture."""
-        return Parts.alone(self.prediction, len(self.record))
+        return Parts.alone(self.prediction, self.log_noise_var)
 
     def densities(self, noise_scale: FloatArray | None) -> FloatArray:
         """Log density of each target, and how far it was distrusted, ``(2, n)``."""
-        return self.record[:, 3:5].T
+        return self.record[:, [RECORD_LOG_DENSITY, RECORD_DISTRUST]].T
 
     def scores(self, alone: bool) -> RowScores:
         """How well they were predicted."""

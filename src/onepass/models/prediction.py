@@ -9,7 +9,7 @@ from onepass._typing import FloatArray
 from onepass.engine.outliers import jump_probability
 from onepass.engine.step import RowRecord
 
-__all__ = ["LearnedRows", "Parts", "Posterior", "PredictedMoments", "RowScores", "one_or_many"]
+__all__ = ["LearnedRows", "Parts", "Posterior", "PredictedMoments", "RowScores", "log_noise_var", "one_or_many"]
 
 
 class PredictedMoments(NamedTuple):
@@ -85,11 +85,13 @@ class Parts(NamedTuple):
     """Their weights before each row, ``(h, n)``."""
     predictions: list[PredictedMoments]
     """One of each component."""
+    log_noise_vars: FloatArray
+    """How uncertain the log of each component's noise was where predictions leave that out, ``(h, n)``."""
 
     @classmethod
-    def alone(cls, prediction: PredictedMoments, n_rows: int) -> Self:
-        """Those of a model that is its only component."""
-        return cls(np.ones((1, n_rows)), [prediction])
+    def alone(cls, prediction: PredictedMoments, log_noise_var: FloatArray) -> Self:
+        """Those of a model that is its only component; the variance of its log noise is ``(n,)``."""
+        return cls(np.ones((1, len(log_noise_var))), [prediction], log_noise_var[None])
 
 
 class LearnedRows(Protocol):
@@ -110,6 +112,11 @@ class LearnedRows(Protocol):
 
     def scores(self, alone: bool) -> RowScores:
         """How well the model predicted."""
+
+
+def log_noise_var(noise_weight: FloatArray) -> FloatArray:
+    """Variance of the log of a learned noise that rests on so many rows, ``(n,)``; 0 where it is fixed."""
+    return np.divide(2.0, noise_weight, out=np.zeros(len(noise_weight)), where=noise_weight > 0.0)
 
 
 def one_or_many(column: FloatArray, single: bool) -> Any:

@@ -65,8 +65,8 @@ def _report(sections: tuple[Section, ...], run: Run) -> Report:
         title="The Bayesian perceptron, reproduced",
         lead=(
             "Every experiment, figure and number of Section V of M. F. Huber, “Bayesian Perceptron: Towards fully "
-            "Bayesian Neural Networks” (2020), run again and set beside what the paper prints and what the exact "
-            "update of onepass gives on the same task. What does not reproduce is said at the end of each section."
+            "Bayesian Neural Networks” (2020), run again and compared with what the paper prints and with the exact "
+            "update of onepass on the same task. Each section ends with what did not reproduce."
         ),
         sections=sections,
         facts=(

@@ -7,9 +7,10 @@ import base64
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from html import escape
 
-__all__ = ["Picture", "Report", "Section", "Table", "plain", "render_html"]
+__all__ = ["Claim", "Picture", "Report", "Section", "Table", "Verdict", "plain", "render_html"]
 
 _ONE_LINE = 30  # characters of a cell
 
@@ -28,6 +29,23 @@ class Table:
                 raise ValueError(f"a row of {self.caption!r} has {len(row)} cells, but {len(self.columns)} columns")
 
 
+class Verdict(Enum):
+    """What became of a claim, in the words that the page shows."""
+
+    HOLDS = "holds"
+    IN_PART = "holds in part"
+    FAILS = "does not hold"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What others say, what we found, and whether that is the same."""
+
+    said: str
+    found: str
+    verdict: Verdict
+
+
 @dataclass(frozen=True)
 class Picture:
     """A figure: its file's name without the ending, what it shows, and the drawing itself."""
@@ -35,6 +53,8 @@ class Picture:
     name: str
     caption: str
     svg: bytes = field(repr=False)
+    is_wide: bool = True
+    """Whether it has panels next to each other, for which a phone is too narrow."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +68,10 @@ class Section:
     pictures: tuple[Picture, ...]
     tables: tuple[Table, ...]
     reading: str
-    verdict: str = ""
-    """The answer in a few words, for the table of contents."""
+    answer: str = ""
+    """In a few words, for the table of contents."""
+    claims: tuple[Claim, ...] = ()
+    """What is checked; all claims of a report are listed at its top."""
     departures: tuple[str, ...] = ()
     """What did not come out as claimed or hoped; empty if everything did."""
 
@@ -62,6 +84,9 @@ class Report:
     lead: str
     sections: tuple[Section, ...]
     facts: tuple[tuple[str, str], ...] = ()
+    claims: tuple[Claim, ...] = ()
+    """What is checked of the whole; those of the sections come after them."""
+    claims_title: str = "Claims and findings"
 
 
 def plain(text: str) -> str:
@@ -84,6 +109,7 @@ def render_html(report: Report) -> str:
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
 <title>{escape(plain(report.title))}</title>
 <link rel="icon" href="data:,">
 <style>{_STYLE}</style>
@@ -93,7 +119,7 @@ def render_html(report: Report) -> str:
 <h1>{_rich(report.title)}</h1>
 <p class="lead">{_rich(report.lead)}</p>
 </header>
-<nav aria-label="Contents"><h2>Contents</h2><ol>
+{_verdicts(report)}<nav aria-label="Contents"><h2>Contents</h2><ol>
 {links}
 </ol></nav>
 <main>
@@ -106,9 +132,38 @@ def render_html(report: Report) -> str:
 """
 
 
+def _link(section: Section) -> str:
+    return f'<a href="#{escape(section.name)}">{_rich(section.title)}</a>'
+
+
 def _entry(section: Section) -> str:
-    verdict = f'<br><span class="verdict">{_rich(section.verdict)}</span>' if section.verdict else ""
-    return f'<li><a href="#{escape(section.name)}">{_rich(section.title)}</a>{verdict}</li>'
+    answer = f'<br><span class="answer">{_rich(section.answer)}</span>' if section.answer else ""
+    return f"<li>{_link(section)}{answer}</li>"
+
+
+def _verdicts(report: Report) -> str:
+    """Every claim, what was found, and the verdict, in a box; nothing if nothing is claimed."""
+    found: list[tuple[Claim, Section | None]] = [(claim, None) for claim in report.claims]
+    found += [(claim, section) for section in report.sections for claim in section.claims]
+    rows = "\n".join(_claim(claim, section) for claim, section in found)
+    if not rows:
+        return ""
+    heads = "".join(f'<th scope="col">{name}</th>' for name in ("Claim", "Found", "Verdict"))
+    return (
+        '<section class="verdicts" aria-label="Verdicts"><h2>'
+        f"{escape(report.claims_title)}</h2>"
+        f"<table><thead><tr>{heads}</tr></thead>\n<tbody>{rows}</tbody></table></section>\n"
+    )
+
+
+def _claim(claim: Claim, section: Section | None) -> str:
+    link = "" if section is None else f"<br><small>{_link(section)}</small>"
+    kind = claim.verdict.name.lower().replace("_", "-")
+    return (
+        f'<tr><th scope="row">{_rich(claim.said)}{link}</th>'
+        f'<td class="words">{_rich(claim.found)}</td>'
+        f'<td class="verdict"><span class="{kind}">{claim.verdict.value}</span></td></tr>'
+    )
 
 
 def _section(section: Section) -> str:
@@ -130,8 +185,9 @@ def _figure(picture: Picture) -> str:
     # As an image of its own, not as elements of the page: the ids inside two drawings must not meet.
     data = base64.b64encode(picture.svg).decode("ascii")
     alt = escape(plain(picture.caption), quote=True)
+    kind = "" if picture.is_wide else ' class="narrow"'
     return (
-        f'<figure><img id="figure-{escape(picture.name)}" src="data:image/svg+xml;base64,{data}" alt="{alt}">'
+        f'<figure><img{kind} id="figure-{escape(picture.name)}" src="data:image/svg+xml;base64,{data}" alt="{alt}">'
         f"<figcaption>{_rich(picture.caption)}</figcaption></figure>"
     )
 
@@ -166,10 +222,15 @@ def _rich(text: str) -> str:
 
 
 _STYLE = """
-:root { --ink: #1c1c1c; --soft: #5a5a5a; --line: #d9d9d9; --blue: #0072B2; --warm: #fdf4ec; --orange: #D55E00; }
+:root { color-scheme: light dark; --page: #fff; --ink: #1c1c1c; --soft: #5a5a5a; --line: #d9d9d9; --faint: #efefef;
+  --code: #f3f3f3; --blue: #0072B2; --warm: #fdf4ec; --orange: #D55E00; --yes: #00664b; --yes-back: #e3f4ee;
+  --part: #7a5200; --part-back: #fdf1d8; --no: #9c3d00; --no-back: #fde8dc; }
+@media (prefers-color-scheme: dark) { :root { --page: #15181c; --ink: #e8e8e8; --soft: #a9b0b8; --line: #3a4048;
+  --faint: #2a2f36; --code: #262b32; --blue: #6cb8e8; --warm: #2b211a; --orange: #f08a4b; --yes: #6fd7b4;
+  --yes-back: #12312a; --part: #f0c36a; --part-back: #362a10; --no: #ffa677; --no-back: #3a2015; } }
 * { box-sizing: border-box; }
-html { scroll-behavior: smooth; }
-body { margin: 0 auto; max-width: 58rem; padding: 2.5rem 1.25rem 4rem; background: #fff; color: var(--ink);
+html { scroll-behavior: smooth; background: var(--page); }
+body { margin: 0 auto; max-width: 58rem; padding: 2.5rem 1.25rem 4rem; background: var(--page); color: var(--ink);
   font: 1.0625rem/1.6 "Iowan Old Style", "Palatino Linotype", Palatino, "Liberation Serif", Georgia, serif; }
 h1, h2, h3 { line-height: 1.25; font-weight: 600; }
 h1 { font-size: clamp(1.7rem, 4.5vw, 2.4rem); margin: 0 0 .75rem; }
@@ -177,19 +238,32 @@ h2 { font-size: 1.45rem; margin: 0 0 .5rem; }
 h3 { font-size: 1.05rem; margin: 0 0 .35rem; }
 p { margin: 0 0 1rem; max-width: 46rem; }
 sub, sup { font-size: .72em; line-height: 0; }
-code { font: .88em ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; background: #f3f3f3;
+code { font: .88em ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; background: var(--code);
   padding: .1em .3em; border-radius: 3px; }
 a { color: var(--blue); }
 .lead { font-size: 1.15rem; color: var(--soft); }
+.verdicts { border: 1.5px solid var(--line); border-radius: 8px; padding: 1.1rem 1.25rem .4rem; margin: 1.5rem 0; }
+.verdicts h2 { font-size: 1.15rem; }
+.verdicts table { border-bottom: 0; }
+.verdicts thead th { border-top: 0; color: var(--soft); font-size: .9rem; }
+.verdicts tbody th { width: 36%; }
+.verdicts small { color: var(--soft); }
+td.verdict { width: 8.5rem; padding-right: 0; }
+td.verdict span { display: inline-block; padding: .05rem .6rem; border-radius: 1rem; font-size: .9rem;
+  font-weight: 600; }
+.holds { color: var(--yes); background: var(--yes-back); }
+.in-part { color: var(--part); background: var(--part-back); }
+.fails { color: var(--no); background: var(--no-back); }
 nav { border: 1px solid var(--line); border-width: 1px 0; padding: 1rem 0; margin: 1.75rem 0 2.75rem; }
 nav h2, footer h2 { font-size: 1rem; color: var(--soft); }
 nav ol { margin: 0; padding-left: 1.4rem; }
 nav li { margin-bottom: .35rem; }
-.verdict { color: var(--soft); font-size: .95rem; }
-section { margin: 0 0 3.5rem; padding-top: .5rem; }
+.answer { color: var(--soft); font-size: .95rem; }
+main > section { margin: 0 0 3.5rem; padding-top: .5rem; }
 .question { font-size: 1.15rem; font-style: italic; }
 figure { margin: 1.75rem 0; }
 figure img { display: block; width: 100%; height: auto; }
+figure img.narrow { max-width: 38rem; }
 figcaption, caption { font-size: .92rem; color: var(--soft); text-align: left; line-height: 1.45; }
 figcaption { margin-top: .6rem; max-width: 50rem; }
 .table { overflow-x: auto; margin: 1.5rem 0; }
@@ -204,7 +278,7 @@ td.words { white-space: normal; overflow-wrap: anywhere; }
 th { font-weight: 600; }
 tbody th { font-weight: 400; min-width: 12rem; }
 th.part { padding-left: 1.25rem; }
-tbody tr + tr > * { border-top: 1px solid #efefef; }
+tbody tr + tr > * { border-top: 1px solid var(--faint); }
 .reading { border-left: 4px solid var(--blue); padding: .1rem 0 .1rem 1rem; margin: 1.5rem 0; }
 .departures { border-left: 4px solid var(--orange); background: var(--warm); padding: .9rem 1rem .6rem;
   max-width: 47rem; }
@@ -213,6 +287,20 @@ tbody tr + tr > * { border-top: 1px solid #efefef; }
 footer { border-top: 1px solid var(--line); padding-top: 1rem; font-size: .92rem; color: var(--soft); }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1.25rem; margin: 0; }
 dd { margin: 0; overflow-wrap: anywhere; }
-@media (max-width: 36rem) { body { padding-top: 1.5rem; font-size: 1rem; } dl { grid-template-columns: 1fr; } }
-@media print { nav { display: none; } figure, .table, .departures { break-inside: avoid; } body { max-width: none; } }
+@media (max-width: 40rem) {
+  body { padding-top: 1.5rem; font-size: 1rem; }
+  dl { grid-template-columns: 1fr; }
+  .verdicts thead { display: none; }
+  .verdicts tr, .verdicts tbody th, .verdicts tbody td { display: block; width: auto; padding: .15rem 0; }
+  figure { overflow-x: auto; }
+  figure img:not(.narrow) { min-width: 36rem; }
+  .verdicts tbody tr { padding: .6rem 0; }
+  .verdicts tbody tr > * { border-top: 0; }
+  .verdicts tbody tr + tr { border-top: 1px solid var(--faint); }
+}
+@media print { nav { display: none; } figure, .table tr, .departures, .verdicts { break-inside: avoid; }
+  h2, h3, caption, .question { break-after: avoid; } .table { overflow: visible; }
+  main > section { margin-bottom: 2rem; }
+  figure img { min-width: 0 !important; max-height: 16cm; object-fit: contain; object-position: left; }
+  body { max-width: none; padding: 0; font-size: 10.5pt; } }
 """

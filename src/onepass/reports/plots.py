@@ -5,7 +5,7 @@ roles differ by colour alone: each has its own dashes and its own marker.
 """
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 __all__ = [
     "BAND",
@@ -24,10 +25,15 @@ __all__ = [
     "OTHER",
     "PAPER",
     "TRUTH",
+    "drawn",
     "house_style",
     "label_panels",
+    "label_rows",
+    "legend_below",
     "new_figure",
     "render",
+    "short",
+    "thousands",
     "without_markers",
 ]
 
@@ -45,7 +51,7 @@ BASELINE: Style = {"color": _GREEN, "linestyle": (0, (6, 1.5, 1.2, 1.5)), "marke
 BASELINE_2: Style = {"color": _ORANGE, "linestyle": (0, (1.2, 1.4)), "marker": "v"}
 """Another baseline, or the same in another setting."""
 OTHER: Style = {"color": _PURPLE, "linestyle": (0, (3, 1.2, 1, 1.2, 1, 1.2)), "marker": "D"}
-"""Something between the paper's rule and ours."""
+"""Something between the paper's rule and the exact update."""
 TRUTH: Style = {"color": BLACK, "linestyle": (0, (1.2, 1.6)), "linewidth": 1.6}
 """The true values."""
 BAND: Style = {"alpha": 0.18, "linewidth": 0.0}
@@ -85,6 +91,20 @@ _RC: dict[str, Any] = {
 }
 
 
+# Black on white becomes light on dark where the reader has asked for it; images and the colours of lines stay.
+_DARK = b"""<style>@media (prefers-color-scheme: dark) {
+svg { fill: #e8e8e8; }
+[style*="fill: #ffffff"] { fill: #15181c !important; }
+[style*="fill: #000000"] { fill: #e8e8e8 !important; }
+[style*="stroke: #000000"] { stroke: #e8e8e8 !important; }
+[id^="line2d"] [style*="stroke: #ffffff"], [id^="PathCollection"] [style*="stroke: #ffffff"]
+{ stroke: #15181c !important; }
+[style*="stroke: #e3e3e3"] { stroke: #343a42 !important; }
+[style*="stroke: #0072b2"] { stroke: #56b4e9 !important; }
+[style*="fill: #0072b2"] { fill: #56b4e9 !important; }
+}</style>"""
+
+
 @contextmanager
 def house_style() -> Iterator[None]:
     """Draw and save in the house style."""
@@ -116,4 +136,41 @@ def render(figure: Figure, kind: str) -> bytes:
     blank = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, metadata=blank)
-    return buffer.getvalue()
+    drawn = buffer.getvalue()
+    return drawn.replace(b"</style>", b"</style>" + _DARK, 1) if kind == "svg" else drawn
+
+
+def drawn(columns: int, draw: Callable[[Any], None], width: float | None = None, height: float = 3.0) -> bytes:
+    """Draw a row of panels in the house style: ``draw`` gets their axes; the figure is an SVG."""
+    with house_style():
+        figure, axes = new_figure(1, columns, width or 4.3 * columns, height)
+        draw(axes[0])
+        return render(figure, "svg")
+
+
+def short(text: str) -> str:
+    """A name as a label of an axis."""
+    text = text.replace("$", r"\$")
+    return text if len(text) <= 36 else text[:35] + "…"
+
+
+def legend_below(panel: Axes) -> None:
+    """The legend of a panel below the whole figure, where it covers no curve."""
+    handles, _ = panel.get_legend_handles_labels()
+    assert isinstance(panel.figure, Figure)
+    panel.figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 4))
+
+
+def label_rows(panel: Axes) -> None:
+    """Make the rows of a stream the horizontal axis."""
+    panel.set_xlabel("rows")
+    panel.set_xlim(left=0.0)
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: thousands(value)))
+
+
+def thousands(value: float) -> str:
+    """A number of rows in a few characters."""
+    for factor, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= factor:
+            return f"{value / factor:g} {letter}"
+    return f"{value:g}"

@@ -7,18 +7,24 @@ the model is made from its events again. So changes are added up here, and numbe
 from bisect import bisect_left
 from collections.abc import Mapping
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from onepass.service.model_state import ModelState
 
-__all__ = ["SECONDS", "Counts", "Durations"]
+__all__ = ["SECONDS", "Counts", "Durations", "UpAndDown"]
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.015, 0.03, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """Bounds for what should not take long: a request, a transaction."""
 _HOUR, _DAY = 3600.0, 86400.0
 _LAG = (1.0, 10.0, 60.0, 600.0, _HOUR, 6 * _HOUR, _DAY, 3 * _DAY, 7 * _DAY, 14 * _DAY, 30 * _DAY, 90 * _DAY)
-_SIGNED = ("log_loss", "reward")  # sums that may also go down
+
+
+class UpAndDown(NamedTuple):
+    """How far a sum has gone up, and down: both never fall, as counters must."""
+
+    up: float
+    down: float
 
 
 class Counts:
@@ -34,6 +40,7 @@ class Counts:
         self.predicted = 0
         self.label_lag = Durations(_LAG)
         self._model, self._shadow = _Changes(), _Changes()
+        self._scores, self._shadow_scores = _Changes(), _Changes()
 
     def look(self, state: "ModelState") -> None:
         """Add what has changed since the last look; by the one who changes the state, after each group."""
@@ -43,15 +50,23 @@ class Counts:
         if champion.n_decisions is not None:
             numbers["decisions"] = champion.n_decisions
         self._model.look(scores, numbers)
+        self._scores.look(scores, scores.score_sums())
         if shadow is not None:
             self._shadow.look(shadow, shadow.sums())
+            self._shadow_scores.look(shadow, shadow.score_sums())
 
     def numbers(self, *, with_shadow: bool) -> dict[str, float]:
-        """All counters by name; of a sum that may go down there are two, how far it has gone up and down."""
-        found = {"predicted": float(self.predicted), **self._model.numbers()}
+        """All counters by name."""
+        found = {"predicted": float(self.predicted), **self._model.up()}
         if with_shadow:
-            found |= {f"shadow_{name}": value for name, value in self._shadow.numbers().items()}
+            found |= {f"shadow_{name}": value for name, value in self._shadow.up().items()}
         return found
+
+    def score_sums(self, *, of_shadow: bool) -> dict[str, UpAndDown]:
+        """What has been added to the sum of each metric, and what has been taken away, of the model or its shadow."""
+        changes = self._shadow_scores if of_shadow else self._scores
+        down = changes.down()
+        return {name: UpAndDown(up, down.get(name, 0.0)) for name, up in changes.up().items()}
 
 
 class _Changes:
@@ -71,9 +86,11 @@ class _Changes:
             self._down[name] = self._down.get(name, 0.0) + max(-change, 0.0)
         self._owner, self._last = owner, numbers
 
-    def numbers(self) -> dict[str, float]:
-        down = dict(self._down)  # of another thread
-        return dict(self._up) | {f"{name}_down": down[name] for name in _SIGNED if name in down}
+    def up(self) -> dict[str, float]:
+        return dict(self._up)  # of another thread
+
+    def down(self) -> dict[str, float]:
+        return dict(self._down)
 
 
 class Durations:

@@ -2,14 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from itertools import islice
 from typing import Any
 
 from onepass.events import EventLog
 from onepass.service.clock import ServiceClock
-from onepass.service.counting import Counts, Durations
+from onepass.service.counting import Counts, Durations, UpAndDown
 from onepass.service.declared import model_content
 from onepass.service.errors import ProblemError
 from onepass.service.journal import Journal
@@ -31,7 +31,6 @@ from onepass.service.operations import (
     checked_candidate,
 )
 from onepass.service.predictor import Predictor, Published
-from onepass.service.served.values import raise_first
 from onepass.service.settings import ServiceSettings
 from onepass.service.wire import (
     ArmsRequest,
@@ -46,7 +45,7 @@ from onepass.service.wire import (
     PredictRequest,
     RewardRequest,
     RollbackRequest,
-    Rows,
+    RowsRequest,
 )
 from onepass.service.writer import Ticket, Writer
 
@@ -137,6 +136,16 @@ class HostedModel:
         return {**found, "rows": float(self._noted[1])}
 
     @property
+    def score_sums(self) -> dict[str, UpAndDown]:
+        """The sum of each metric over the rows scored, up and down."""
+        return self._counts.score_sums(of_shadow=False)
+
+    @property
+    def shadow_score_sums(self) -> dict[str, UpAndDown]:
+        """The same of the candidate, if there is one."""
+        return self._counts.score_sums(of_shadow=True) if self._state.candidate is not None else {}
+
+    @property
     def durations(self) -> dict[str, Durations]:
         """How long things took."""
         return {"label_lag": self._counts.label_lag, "commit": self._writer.commits}
@@ -225,7 +234,7 @@ class HostedModel:
         self._counts.predicted += 1
         return found
 
-    async def predict_rows(self, rows: Rows, level: float = 0.95) -> dict[str, Any]:
+    async def predict_rows(self, rows: RowsRequest, level: float = 0.95) -> dict[str, Any]:
         """Columns of answers to a batch of rows, with the version of the model that gave them."""
         found: dict[str, Any] = await asyncio.to_thread(_predict_rows, await self._latest(), rows, level)
         self._counts.predicted += len(rows)
@@ -237,12 +246,11 @@ class HostedModel:
 
     # Learning.
 
-    async def learn(self, request: LearnRequest) -> Learned:
+    def learn(self, request: LearnRequest) -> Coroutine[Any, Any, Learned]:
         """Learn a row."""
-        found: Learned = await self.carry_out(Learn(request))
-        return found
+        return self.carry_out(Learn(request))
 
-    async def learn_rows(self, rows: Rows, id: str | None = None) -> Learned:
+    async def learn_rows(self, rows: RowsRequest, id: str | None = None) -> Learned:
         """Learn several rows: all of them or, with a problem, none."""
         found: Learned = await self.carry_out(LearnRows(rows, id))
         return found
@@ -456,15 +464,9 @@ def _resolve(tickets: list[Ticket]) -> None:
             ticket.future.set_result(ticket.result)
 
 
-def _predict_rows(published: Published, rows: Rows, level: float) -> dict[str, Any]:
+def _predict_rows(published: Published, rows: RowsRequest, level: float) -> dict[str, Any]:
     model = published.model.as_rows("predictions")
-    if not len(rows):
-        raise ProblemError(422, "bad value", "there are no rows")
-    if rows.records is None:
-        numbers, _ = model.read_table(rows.table, learn=False)
-    else:
-        numbers, bad = model.read([one["x"] for one in rows.records], [one.get("key") for one in rows.records])
-        raise_first(bad)
+    numbers = model.read_all(rows, learn=False)
     return {**model.predict(numbers, level), "version": published.version}
 
 

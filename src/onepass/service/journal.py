@@ -243,7 +243,7 @@ class Journal:
         self.waiting.clear()
 
     def _delete_snapshots(self, until: int) -> None:
-        """Delete the snapshots that stand at a version or before it, also pinned ones."""
+        """Delete the snapshots that are at a version or before it, also pinned ones."""
         while (earlier := self.store.snapshot_before(self.stream, until)) is not None:
             if not self.store.delete_snapshot(self.stream, earlier.after):
                 return  # a pruned stream begins with it

@@ -9,22 +9,22 @@ import json
 import logging
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from io import BytesIO
 from itertools import groupby
 from typing import Any, NamedTuple, Protocol
 from zipfile import ZipFile, ZipInfo
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 
-from onepass._typing import FloatArray
+from onepass.estimators.rows import Rows, given_limits
 from onepass.events import Event
 from onepass.files.checkpoint import from_bytes
 from onepass.service.errors import ProblemError
 from onepass.service.scores import AlarmKind, Scores
-from onepass.service.served import RowModel, RowNumbers, Served, serve
-from onepass.service.served.values import raise_first
+from onepass.service.served import RowModel, Served, serve
+from onepass.service.wire import RowsRequest
 
 __all__ = ["History", "ModelState", "Prepared", "cant_be_learned", "read_inputs", "read_label", "table_bytes"]
 
@@ -33,24 +33,10 @@ _REFUSALS = 1000  # that are remembered
 
 
 class Prepared(NamedTuple):
-    """Rows of events, already read by a model, so that the writer need not read them again."""
+    """Rows of events with their targets, already read by a model, so that the writer need not read them again."""
 
     reader: RowModel
-    rows: RowNumbers
-    y: FloatArray
-
-    def at(self, places: list[int]) -> "Prepared":
-        """Some of the rows."""
-        return Prepared(self.reader, self.rows.at(places), self.y[places])
-
-    @classmethod
-    def joined(cls, parts: "Sequence[Prepared]") -> "Prepared":
-        """Rows that one model has read, as one."""
-        return cls(
-            parts[0].reader,
-            RowNumbers.joined([part.rows for part in parts]),
-            np.concatenate([part.y for part in parts]),
-        )
+    rows: Rows
 
 
 class PendingRow(NamedTuple):
@@ -61,6 +47,8 @@ class PendingRow(NamedTuple):
     key: str | None
     y: Any
     prepared: Prepared | None
+    limits: list[float] | None = None
+    """Those that its prediction was given, where intervals are tracked."""
 
 
 class History(Protocol):
@@ -79,6 +67,7 @@ class ModelState:
     Attributes
     ----------
     champion : the model that answers
+    scores : how well it does
     candidate : one that learns the same rows in its shadow, or None
     version : number of the last event that was applied
     origin : time and content's digest of the event that created it
@@ -86,12 +75,12 @@ class ModelState:
     refusals : why, by the number of the event, for clients that send them again; the last ones
     """
 
-    def __init__(self, champion: Served, version: int, origin: dict[str, Any]) -> None:
+    def __init__(self, champion: Served, scores: Any, version: int, origin: dict[str, Any]) -> None:
         self.champion: Served = champion
         self.version: int = version
         self.origin = origin
         self.candidate: Served | None = None
-        self.scores = champion.scores()
+        self.scores = scores
         self.candidate_scores: Any = None
         self.n_refused: int = 0
         self.refusals: dict[int, str] = {}
@@ -100,7 +89,8 @@ class ModelState:
     def created(cls, event: Event) -> "ModelState":
         """The state after the event that created it."""
         origin = {"time": event.time, "digest": event.payload["request"], "version": event.number}
-        return cls(serve(from_bytes(event.blob)), event.number, origin)
+        champion = serve(from_bytes(event.blob))
+        return cls(champion, champion.new_scores(event.payload["metrics"]), event.number, origin)
 
     def apply(self, events: Sequence[tuple[Event, Prepared | None]], history: History) -> dict[int, ProblemError]:
         """Let the events of one group happen; returns why rows could not be learned, by the number of their event.
@@ -146,7 +136,8 @@ class ModelState:
         """Learn rows at once or, if that fails, one by one, so that a bad one costs itself alone."""
         problems: dict[int, ProblemError] = {}
         for model, scores in self._models():
-            ready, taken, bad = _read_pending(model, pending)
+            given = pending if model is self.champion else [row._replace(limits=None) for row in pending]
+            ready, taken, bad = _read_pending(model, given)
             for event, problem in bad:  # it may be another model than that which the rows were sent to
                 problems |= self._refused(model, event, 1, problem)
             if not taken:
@@ -164,14 +155,14 @@ class ModelState:
         for model, scores in self._models():
             known = prepared is not None and prepared.reader is model
             try:
-                ready = prepared if known and prepared is not None else _read_batch(model, event)
+                ready = prepared.rows if known and prepared is not None else _read_batch(model, event)
             except ProblemError as problem:
                 problems |= self._refused(model, event, event.payload["rows"], problem)
             else:
                 problems |= self._try(model, scores, ready, event)
         return problems
 
-    def _try(self, model: RowModel, scores: Scores, ready: Prepared, event: Event) -> dict[int, ProblemError]:
+    def _try(self, model: RowModel, scores: Scores, ready: Rows, event: Event) -> dict[int, ProblemError]:
         """Learn rows of one event; a model that can't is left as it was."""
         try:
             self._update(model, scores, ready, [event])
@@ -190,10 +181,10 @@ class ModelState:
         _log.warning("event %d of %d rows can't be learned: %s", event.number, n_rows, error)
         return {event.number: cant_be_learned(event.number, str(error))}
 
-    def _update(self, model: RowModel, scores: Scores, ready: Prepared, events: list[Event]) -> None:
+    def _update(self, model: RowModel, scores: Scores, ready: Rows, events: list[Event]) -> None:
         """Have a model learn rows and score what it had predicted; a model that can't is left as it was."""
         try:
-            predicted = model.learn(ready.rows, ready.y)
+            predicted = model.learn(ready)
         finally:
             model.close_block()
         scores.update(model.scored(ready.y, predicted))
@@ -226,7 +217,7 @@ class ModelState:
 
     def _apply_shadow(self, event: Event, history: History) -> None:
         self.candidate = serve(from_bytes(event.blob))
-        self.candidate_scores = self.candidate.scores()
+        self.candidate_scores = self.candidate.new_scores(event.payload["metrics"])
 
     def _apply_drop(self, event: Event, history: History) -> None:
         self.candidate = self.candidate_scores = None
@@ -262,13 +253,14 @@ class ModelState:
         """Make the state that `content` described."""
         with ZipFile(BytesIO(content)) as archive:
             described = json.loads(archive.read("state.json"))
-            state = cls(serve(from_bytes(archive.read("champion"))), described["version"], described["origin"])
+            champion = serve(from_bytes(archive.read("champion")))
+            scores = champion.scores_from(described["scores"])
+            state = cls(champion, scores, described["version"], described["origin"])
             if "candidate" in archive.namelist():
                 state.candidate = serve(from_bytes(archive.read("candidate")))
         state.n_refused, state.refusals = described["n_refused"], dict(described["refusals"])
-        state.scores = state.champion.scores(described["scores"])
         if state.candidate is not None:
-            state.candidate_scores = state.candidate.scores(described["candidate_scores"])
+            state.candidate_scores = state.candidate.scores_from(described["candidate_scores"])
         return state
 
 
@@ -314,37 +306,35 @@ def _pending_row(event: Event, prepared: Prepared | None, history: History) -> P
     prediction = history.find("prediction", event.key)
     if prediction is None:
         raise _lost(event)
-    return PendingRow(event, *read_inputs(prediction), read_label(event), prepared)
+    limits = prediction.payload.get("limits")
+    return PendingRow(event, *read_inputs(prediction), read_label(event), prepared, limits)
 
 
 def _read_pending(
     model: RowModel, pending: list[PendingRow]
-) -> tuple[Prepared, list[Event], list[tuple[Event, ProblemError]]]:
+) -> tuple[Rows, list[Event], list[tuple[Event, ProblemError]]]:
     """Rows that a model can read, with their events, and the others, with what is wrong with them."""
     prepared = [row.prepared for row in pending if row.prepared is not None]
     if len(prepared) == len(pending) and all(one.reader is model for one in prepared):
-        return Prepared.joined(prepared), [row.event for row in pending], []
+        return Rows.joined([one.rows for one in prepared]), [row.event for row in pending], []
     rows, bad = model.read([row.x for row in pending], [row.key for row in pending])
+    rows = replace(rows, limits=given_limits([(row.limits, 1) for row in pending]))
     y, bad_targets = model.read_targets([row.y for row in pending])
     bad = {**bad_targets, **bad}
     good = [i for i in range(len(pending)) if i not in bad]
     wrong = [(pending[i].event, problem) for i, problem in sorted(bad.items())]
-    return Prepared(model, rows, y).at(good), [pending[i].event for i in good], wrong
+    return replace(rows, y=y).at(good), [pending[i].event for i in good], wrong
 
 
-def _read_batch(model: RowModel, event: Event) -> Prepared:
+def _read_batch(model: RowModel, event: Event) -> Rows:
     """All rows of an event."""
     if not event.blob:
         raise _lost(event)
     if event.payload["format"] == "arrow":
-        rows, y = model.read_table(pa.ipc.open_stream(event.blob).read_next_batch(), learn=True)
-        assert y is not None
-        return Prepared(model, rows, y)
-    records = msgspec.json.decode(event.blob)
-    rows, bad = model.read([one["x"] for one in records], [one.get("key") for one in records])
-    y, bad_targets = model.read_targets([one["y"] for one in records])
-    raise_first({**bad_targets, **bad})
-    return Prepared(model, rows, y)
+        asked = RowsRequest(table=pa.ipc.open_stream(event.blob).read_next_batch())
+    else:
+        asked = RowsRequest(records=msgspec.json.decode(event.blob))
+    return model.read_all(asked, learn=True)
 
 
 def _lost(event: Event) -> ProblemError:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from onepass.service.errors import ProblemError
 from onepass.service.served import Served
-from onepass.service.served.base import answers
 from onepass.service.wire import Prediction, PredictRequest
 
 if TYPE_CHECKING:
@@ -90,12 +89,12 @@ def _predicted(requests: list[PredictRequest], published: Published) -> list[Pre
     model, version = published.model.as_rows("predictions"), published.version
     rows, bad = model.read([request.x for request in requests], [request.key for request in requests])
     found: list[Prediction | Exception] = [bad.get(i, _UNANSWERED) for i in range(len(requests))]
-    for level in {request.level for request in requests}:
-        places = [i for i, request in enumerate(requests) if request.level == level and i not in bad]
+    for asked in {request.asked for request in requests}:
+        places = [i for i, request in enumerate(requests) if request.asked == asked and i not in bad]
         if not places:
             continue
         some = rows if len(places) == len(requests) else rows.at(places)
-        for i, answer in zip(places, answers(model, model.predict(some, level)), strict=True):
+        for i, answer in zip(places, model.answers(some, asked), strict=True):
             found[i] = Prediction(version, **answer)
     return found
 

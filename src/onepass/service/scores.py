@@ -1,7 +1,9 @@
 """How well a model has predicted the rows that it then learned: so far, over time, and how well calibrated.
 
 Every row is scored by what was predicted just before it was learned. All of it fits into a few kilobytes however many
-rows there were, and goes into snapshots, so that it survives the service.
+rows there were, and goes into snapshots, so that it survives the service. Which metrics there are is decided when a
+model is created, and is part of the event that creates it: the same events give the same scores wherever they are
+replayed.
 """
 
 from collections import deque
@@ -11,45 +13,26 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy.special import ndtr
 
-from onepass._typing import FloatArray
-from onepass.estimators.batch import PredictedRows
+from onepass.estimators.rows import PredictedRows
 from onepass.evaluation.metrics import (
-    Accuracy,
-    BrierScore,
+    REGISTRY,
     ClassPredictions,
-    Coverage95,
     Curve,
-    LogLikelihood,
-    LogLoss,
-    MeanAbsoluteError,
     NumberPredictions,
-    PredictedStd,
-    RootMeanSquaredError,
-    RowMean,
+    OverTime,
     Task,
+    registered,
+    row_means,
 )
 from onepass.events import Event
 from onepass.tables.alarms import CHANGE, AlarmRule
 
-__all__ = ["AlarmKind", "Scores"]
+__all__ = ["AlarmKind", "Scores", "metrics_now"]
 
 AlarmKind: TypeAlias = Literal["outlier", "set aside"]
 """Why the target of a row was not learned: it is doubted, or absurdly far from what was predicted."""
 
 
-class _Confidence(RowMean[ClassPredictions]):
-    """Probability of the most probable class: the accuracy that the model expects."""
-
-    name = title = "confidence"
-
-    @classmethod
-    def per_row(cls, rows: ClassPredictions) -> FloatArray:
-        """Of each row."""
-        return rows.of_best
-
-
-_NUMBERS = (LogLikelihood, RootMeanSquaredError, MeanAbsoluteError, Coverage95, PredictedStd)
-_CLASSES = (LogLoss, Accuracy, BrierScore, _Confidence)
 _BINS = 20
 _FEWEST = 48  # rows that recent scores are of, where there are so many: fewer say little
 _ALARMS = 100  # that are kept
@@ -61,12 +44,12 @@ class Scores:
     Parameters
     ----------
     task : what kind of target the model predicts
+    metrics : names of the metrics, which must be registered; an `UnknownMetricError` names one that is not
     """
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, metrics: Sequence[str]) -> None:
         self._is_classes = task == "classes"
-        self._metrics: tuple[type[RowMean[Any]], ...] = _CLASSES if self._is_classes else _NUMBERS
-        self.curve: Curve = Curve(len(self._metrics))
+        self._over_time = OverTime(row_means(registered(task, metrics)))
         self._bins = np.zeros((_BINS, 3))  # rows, sum of what was predicted, sum of what was observed
         self.outliers: int = 0
         self.set_aside: int = 0
@@ -76,7 +59,7 @@ class Scores:
 
     def update(self, rows: NumberPredictions | ClassPredictions) -> None:
         """Score rows that have been learned; those of a warm-up, which have no prediction, don't count."""
-        numbers = np.column_stack([metric.per_row(rows) for metric in self._metrics])
+        numbers = self._over_time.numbers(rows)
         if isinstance(rows, ClassPredictions):
             predicted, observed = rows.of_best, np.asarray(rows.is_right, dtype=np.float64)
         else:
@@ -84,7 +67,7 @@ class Scores:
         sound = np.isfinite(numbers).all(axis=1)
         if not sound.all():
             numbers, predicted, observed = numbers[sound], predicted[sound], observed[sound]
-        self.curve.add(numbers)
+        self._over_time.curve.add(numbers)
         place = np.minimum((predicted * _BINS).astype(int), _BINS - 1)
         np.add.at(self._bins, place, np.column_stack([np.ones(len(place)), predicted, observed]))
 
@@ -116,6 +99,11 @@ class Scores:
             self.alarms.append({"kind": CHANGE if reason == CHANGE else kind, "probability": probability, **about})
 
     @property
+    def curve(self) -> Curve:
+        """Sums over segments of the rows."""
+        return self._over_time.curve
+
+    @property
     def n(self) -> int:
         """Rows scored."""
         return int(self.curve.rows[-1]) if len(self.curve.rows) else 0
@@ -126,13 +114,12 @@ class Scores:
         return self.outliers + self.set_aside + self.changes
 
     def sums(self) -> dict[str, float]:
-        """What has been added up so far, for those who count changes."""
-        total = dict(zip(self._metrics, self.curve.sums.sum(axis=0).tolist(), strict=True))
-        if self._is_classes:
-            own = {"log_loss": total[LogLoss], "correct": total[Accuracy]}
-        else:
-            own = {"log_loss": -total[LogLikelihood], "covered": total[Coverage95]}
-        return {"scored": self.n, **own, "outlier_alarms": self.outliers, "change_alarms": self.changes}
+        """What has been counted so far, for those who count changes."""
+        return {"scored": self.n, "outlier_alarms": self.outliers, "change_alarms": self.changes}
+
+    def score_sums(self) -> dict[str, float]:
+        """The sum over all rows that each metric is the mean of, or the root of the mean."""
+        return dict(zip(self._names, self.curve.sums.sum(axis=0).tolist(), strict=False))  # those expected come last
 
     def total(self) -> dict[str, float]:
         """Scores over all rows."""
@@ -155,15 +142,18 @@ class Scores:
             **self._named(self.curve.sums[first:].sum(axis=0) / (ends[-1] - before)),
         }
 
+    @property
+    def _names(self) -> list[str]:
+        return [metric.name for metric in self._over_time.metrics]
+
     def _named(self, means: Any) -> dict[str, Any]:
-        """The metrics of means over some rows ``(k,)``, or of several such means ``(n, k)``, by their names."""
-        columns = zip(self._metrics, np.transpose(means), strict=True)
-        return {metric.name: np.asarray(metric.of_mean(column)).tolist() for metric, column in columns}
+        return {name: np.asarray(values).tolist() for name, values in self._over_time.named(means).items()}
 
     def report(self) -> dict[str, Any]:
         """Everything, for people and programs."""
         return {
             "rows": self.n,
+            "metrics": [metric.description() for metric in self._over_time.metrics],
             "scores": self.total(),
             "recent": self.recent(),
             "over_time": {"rows": self.curve.rows.tolist(), **self._named(self.curve.means)},
@@ -196,6 +186,7 @@ class Scores:
     def state(self) -> dict[str, Any]:
         """All of it as data that JSON can hold."""
         return {
+            "metrics": self._names,
             "curve": self.curve.state(),
             "bins": self._bins.tolist(),
             "outliers": self.outliers,
@@ -208,11 +199,16 @@ class Scores:
     @classmethod
     def from_state(cls, task: Task, state: dict[str, Any]) -> "Scores":
         """Make the scores that `state` described."""
-        scores = cls(task)
-        scores.curve = Curve.from_state(state["curve"], len(scores._metrics))
+        scores = cls(task, state["metrics"])
+        scores._over_time.curve = Curve.from_state(state["curve"], len(scores._over_time.columns))
         scores._bins[:] = state["bins"]
         scores.outliers, scores.set_aside = int(state["outliers"]), int(state["set_aside"])
         scores.changes = int(state["changes"])
         scores.alarms.extend(state["alarms"])
         scores._rule = AlarmRule(changing=bool(state["changing"]))
         return scores
+
+
+def metrics_now(task: Task) -> list[str]:
+    """Names of the metrics that a model is scored with if it is created now: all that are means over rows."""
+    return [metric.name for metric in row_means(REGISTRY[task].values())]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from onepass.events import EventLog, EventStoreError, is_address, open_event_log
+from onepass.files.checkpoint import from_bytes
 from onepass.files.lock import locked
 from onepass.service.clock import ServiceClock
 from onepass.service.declared import model_content
@@ -20,6 +21,7 @@ from onepass.service.journal import Journal, own_key, stream_of
 from onepass.service.note import ServiceNote
 from onepass.service.operations import digest
 from onepass.service.outages import Outage
+from onepass.service.served import serve
 from onepass.service.settings import SERVICE, ServiceSettings
 from onepass.service.wire import Declared
 from onepass.service.writer import storing_problem
@@ -268,7 +270,8 @@ class ServiceState:
         with self._stored("the model was not created"), open_store(self.settings) as store:
             journal = Journal(store, name)
             number = store.last(journal.stream) + 1
-            journal.append("create", own_key("create", number), {"request": request}, content)
+            metrics = serve(from_bytes(content)).metrics_now
+            journal.append("create", own_key("create", number), {"request": request, "metrics": metrics}, content)
 
     async def import_file(self, name: str, path: Path) -> bool:
         """Make a model from a file unless there is one of this name; whether it was made."""

@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 __all__ = [
     "ArmRequest",
     "ArmsRequest",
+    "Asked",
     "DecideRequest",
     "Decision",
     "Declared",
@@ -15,6 +16,7 @@ __all__ = [
     "Explained",
     "Id",
     "Inputs",
+    "Interval",
     "Key",
     "LabelRequest",
     "LearnRequest",
@@ -24,7 +26,7 @@ __all__ = [
     "Prediction",
     "RewardRequest",
     "RollbackRequest",
-    "Rows",
+    "RowsRequest",
     "Scalar",
 ]
 
@@ -57,6 +59,13 @@ ArmName = str | int
 Level = Annotated[float, Meta(gt=0.0, lt=1.0, description="a number between 0 and 1, such as 0.95")]
 
 
+class Asked(NamedTuple):
+    """Which intervals a prediction is to have."""
+
+    level: float
+    levels: tuple[float, ...] = ()
+
+
 class PredictRequest(Struct, forbid_unknown_fields=True):
     """A row to predict; with an id it is stored until its label comes."""
 
@@ -66,18 +75,39 @@ class PredictRequest(Struct, forbid_unknown_fields=True):
     """For a fleet of perceptrons: the key whose perceptron answers."""
     level: Level = 0.95
     """Probability of the interval from ``lower`` to ``upper``."""
+    levels: list[Level] = []
+    """Probabilities of more intervals, which never cross."""
+
+    @property
+    def asked(self) -> Asked:
+        """Which intervals are asked for."""
+        return Asked(self.level, tuple(sorted(set(self.levels))))
+
+
+class Interval(Struct):
+    """Limits between which a new target lies with a probability."""
+
+    level: float
+    lower: float
+    upper: float
 
 
 class Prediction(Struct, omit_defaults=True):
-    """What is predicted: mean, standard deviation and interval of a number, or the probabilities of classes."""
+    """What is predicted: the distribution of a number, in its own units, or the probabilities of classes."""
 
     version: int
     """Number of the last event that the model had learned."""
     id: str | None = None
     mean: float | None = None
     std: float | None = None
+    epistemic: float | None = None
+    """The part of the variance that comes from not knowing the weights."""
+    aleatoric: float | None = None
+    """The part of the variance that no data can reduce: the noise."""
     lower: float | None = None
     upper: float | None = None
+    intervals: list[Interval] | None = None
+    """Those of ``levels``, the narrowest first."""
     label: str | None = None
     probabilities: dict[str, float] | None = None
     learned: bool = False
@@ -206,7 +236,7 @@ class Declared(Struct, forbid_unknown_fields=True):
     learn: bool = False
 
 
-class Rows(NamedTuple):
+class RowsRequest(NamedTuple):
     """Rows of one request, in one of two forms, not yet checked against a model."""
 
     table: Any = None

@@ -150,7 +150,8 @@ class Writer(threading.Thread):
                     except Exception:
                         _log.exception("a look at the model %s failed", self.journal.name)
                 if group:
-                    self._serve(group)
+                    self._carry_out([ticket for ticket in group if self._is_in_time(ticket)])
+                    self._answer_all(group)
                 elif self._copying.allows():
                     self.publish()
                 self._keep_house()
@@ -173,16 +174,17 @@ class Writer(threading.Thread):
                     break
             return group
 
-    def _serve(self, group: list[Ticket]) -> None:
-        now = time.monotonic()
-        for ticket in group:
-            if ticket.deadline < now:
-                ticket.operation.problem = ProblemError(
-                    503, "too late", "the request waited too long in the queue and was not done", retry_after=1.0
-                )
-                if self.outage.reason is not None:
-                    self.outage.failed(self.outage.reason, 1)
-        self._carry_out([ticket for ticket in group if ticket.operation.problem is None])
+    def _is_in_time(self, ticket: Ticket) -> bool:
+        """Whether a request has not waited too long; else that is its problem."""
+        if ticket.deadline < time.monotonic():
+            ticket.operation.problem = ProblemError(
+                503, "too late", "the request waited too long in the queue and was not done", retry_after=1.0
+            )
+            if self.outage.reason is not None:
+                self.outage.failed(self.outage.reason, 1)
+        return ticket.operation.problem is None
+
+    def _answer_all(self, group: list[Ticket]) -> None:
         for ticket in group:
             if ticket.operation.problem is not None:
                 ticket.result = ticket.operation.problem
@@ -196,8 +198,8 @@ class Writer(threading.Thread):
             if isinstance(tickets[0].operation, WriterCall):
                 with reading(tickets[0].operation.undone):
                     tickets[0].result = tickets[0].operation.action()
-            else:
-                self._write(tickets)
+            elif (written := self._write(tickets)) is not None:
+                self._apply(written)
         except ProblemError as problem:
             self._refuse(dict.fromkeys(tickets, problem))
         except EventStoreError as error:
@@ -218,12 +220,13 @@ class Writer(threading.Thread):
             ticket.operation.problem = problem
         self._try_to_restore()
 
-    def _write(self, tickets: list[Ticket]) -> None:
+    def _write(self, tickets: list[Ticket]) -> Transaction | None:
+        """Store the events of requests; None if there are none."""
         with reading(tickets[0].operation.undone):  # one that reads the past is alone in its group
             prepare([ticket.operation for ticket in tickets], self.state, self.journal)
         sound = [ticket for ticket in tickets if ticket.operation.problem is None]
         if not sound:
-            return
+            return None
         begin = time.perf_counter()
         try:
             with self.journal.transaction():
@@ -238,8 +241,7 @@ class Writer(threading.Thread):
             raise
         self.commits.add(time.perf_counter() - begin)
         self.outage.ended()
-        if transaction.events:
-            self._apply(transaction)
+        return transaction if transaction.events else None
 
     def _nothing_written(self) -> bool:
         """Whether a transaction that failed is absent for sure: one whose end got lost may be there after all."""
@@ -334,7 +336,8 @@ class Writer(threading.Thread):
 
     def carry_out_now(self, operation: Operation) -> None:
         """Carry out an operation as a part of a call, so that nothing comes between; for the writer's thread."""
-        self._write([Ticket(operation, float("inf"), None)])
+        if (written := self._write([Ticket(operation, float("inf"), None)])) is not None:
+            self._apply(written)
         if operation.problem is not None:
             raise operation.problem
         self._restore()  # what is stored but could not be applied

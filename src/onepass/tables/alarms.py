@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onepass._typing import FloatArray
+from onepass.estimators.rows import Rows
 from onepass.tables.model import TabularModel
-from onepass.tables.rows import Rows
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget
 
 __all__ = ["CHANGE", "OUTLIER", "Alarm", "AlarmDetector", "AlarmRule", "can_detect"]
@@ -104,7 +104,7 @@ class AlarmDetector:
         if predicted is None:
             return
         if found := self._rule.alarms(predicted.outlier_probability, predicted.change_probability):
-            lines = rows.line_numbers()
+            lines = rows.ids()
             self._tell(
                 file,
                 [

@@ -12,9 +12,10 @@ import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.estimators import learner_of, start_learner
-from onepass.estimators.batch import PredictedRows
+from onepass.estimators.rows import PredictedRows, Rows
 from onepass.files.registry import exported, restored, savable, savable_names
 from onepass.files.state import Arrays, Parameters, as_number, as_tally, nested, under
+from onepass.models.tracking import TrackedPlaces
 
 __all__ = ["COMPARED_ROWS", "BetterOfTwo", "estimator_class"]
 
@@ -95,31 +96,30 @@ class BetterOfTwo:
         for candidate in self.candidates:
             start_learner(candidate, n_features, classes, scaled_targets=True)
 
-    def learn(self, X: Any, y: FloatArray, sample_weight: FloatArray | None = None) -> None:
+    def learn(self, rows: Rows) -> None:
         """Learn rows."""
         if self.is_decided:
-            learner_of(self.leader).learn(X, y, sample_weight)
+            learner_of(self.leader).learn(rows)
         else:
-            self.predict_then_learn(X, y, sample_weight)
+            self.predict_then_learn(rows)
 
-    def predict_then_learn(self, X: Any, y: FloatArray, sample_weight: FloatArray | None = None) -> PredictedRows:
+    def predict_then_learn(self, rows: Rows) -> PredictedRows:
         """Predict rows, each just before it is learned."""
-        judged = 0 if self.is_decided else min(COMPARED_ROWS - self.n_judged, len(y))
+        n = 0 if self.is_decided else min(COMPARED_ROWS - self.n_judged, len(rows))
         parts = []
-        if judged:
-            own = None if sample_weight is None else sample_weight[:judged]
-            first, second = (learner_of(one).predict_then_learn(X[:judged], y[:judged], own) for one in self.candidates)
-            parts.append(self._judged(first, second, 1.0 if own is None else own))
+        if n:
+            judged = rows.at(slice(0, n))
+            first, second = (learner_of(one).predict_then_learn(judged) for one in self.candidates)
+            parts.append(self._judged(first, second, judged.full_weights))
             if self.n_judged == COMPARED_ROWS:
                 self.decide()
-        if judged < len(y):
-            own = None if sample_weight is None else sample_weight[judged:]
-            parts.append(learner_of(self.leader).predict_then_learn(X[judged:], y[judged:], own))
+        if n < len(rows):
+            parts.append(learner_of(self.leader).predict_then_learn(rows.at(slice(n, None))))
         return PredictedRows.joined(parts)
 
-    def score(self, X: Any, y: FloatArray) -> PredictedRows:
+    def score(self, rows: Rows) -> PredictedRows:
         """Predict and score rows without learning them."""
-        found: PredictedRows = learner_of(self.leader).score(X, y)
+        found: PredictedRows = learner_of(self.leader).score(rows)
         return found
 
     def linear_belief(self) -> tuple[FloatArray, FloatArray]:
@@ -132,15 +132,15 @@ class BetterOfTwo:
         for candidate in self.candidates:
             learner_of(candidate).close_block()
 
-    def _judged(self, first: PredictedRows, second: PredictedRows, weights: Any) -> PredictedRows:
+    def _judged(self, first: PredictedRows, second: PredictedRows, weights: FloatArray) -> PredictedRows:
         """What the leader of the moment predicted for each row; then the scores are up to date."""
         fading, ahead = float(np.exp(-1.0 / _MEMORY)), []
         for gain in (weights * (second.log_density - first.log_density)).tolist():
             ahead.append(self._gain > _MARGIN)
             self._gain = fading * self._gain + gain
         self.n_judged += len(ahead)
-        pairs = zip(first, second, strict=True)
-        answers = PredictedRows(*(np.where(np.reshape(ahead, (-1, *[1] * (a.ndim - 1))), b, a) for a, b in pairs))
+        chosen = [_chosen(ahead, b, a) for a, b in zip(first[:-1], second[:-1], strict=True)]
+        answers = PredictedRows._make([*chosen, _chosen_places(ahead, second.places, first.places)])
         self._evidence += float((weights * answers.log_density).sum())
         return answers
 
@@ -179,6 +179,20 @@ class BetterOfTwo:
         if comparison.n_judged > COMPARED_ROWS or (comparison.n_judged == COMPARED_ROWS and not comparison.is_decided):
             raise ValueError(f"a comparison is over after {COMPARED_ROWS} rows, got {comparison.n_judged}")
         return comparison
+
+
+def _chosen(ahead: list[bool], second: FloatArray, first: FloatArray) -> FloatArray:
+    """For each row the numbers of the second, where that is ahead, or of the first."""
+    return np.where(np.reshape(ahead, (-1, *[1] * (first.ndim - 1))), second, first)
+
+
+def _chosen_places(
+    ahead: list[bool], second: TrackedPlaces | None, first: TrackedPlaces | None
+) -> TrackedPlaces | None:
+    if first is None or second is None:
+        return None
+    rows = _chosen(ahead, second.tracked.quantiles, first.tracked.quantiles)
+    return TrackedPlaces(_chosen(ahead, second.score, first.score), first.tracked._replace(quantiles=rows))
 
 
 def estimator_class(name: Any) -> Any:

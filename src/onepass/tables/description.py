@@ -8,17 +8,22 @@ import numpy as np
 from onepass.beliefs.choice import BELIEFS, multiply_adds
 from onepass.layers.layout import Layout
 from onepass.tables.better_of_two import COMPARED_ROWS, BetterOfTwo
+from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.missing import values_note
 from onepass.tables.columns.wording import listed, standardised
+from onepass.tables.forward_record import ForwardTest
 from onepass.tables.targets import CountTarget, LogTarget, NumberTarget, Target
 
 if TYPE_CHECKING:
     from onepass.tables.model import TabularModel
 
-__all__ = ["choices", "facts", "numbers", "verdict"]
+__all__ = ["choices", "facts", "future_words", "numbers", "verdict"]
 
 _SHOWN = 20  # names of files
+_NAMED = 5  # columns of a kind, where there are many
 _WORTH_SAYING = 0.03  # milliseconds
+_DISAGREE = 0.05  # difference of coverages that is worth a warning
+_FAR_WORSE = 2.0  # errors from which on their ratio is clearer than per cents
 
 
 def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
@@ -49,6 +54,8 @@ def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
     if model.estimator.prior_scale == "auto":
         shares = np.atleast_2d(model.estimator.prior_weights_)[0]
         yield "prior weights", ", ".join(f"{share:.2f}" for share in shares)
+    if model.forward_test is not None:
+        yield "future", future_words(model.forward_test)
     if model.history.runs and model.history.runs[-1].files:
         names = [file.name for file in model.history.runs[-1].files]
         yield "last run", ", ".join(names[:_SHOWN]) + (f", ... ({len(names):,} files)" if len(names) > _SHOWN else "")
@@ -66,18 +73,35 @@ def numbers(model: "TabularModel") -> dict[str, dict[str, Any]]:
     if model.estimator.drift == "auto":
         shares = {rate if isinstance(rate, str) else f"{rate:g}": p for rate, p in model.estimator.drift_.items()}
         found["drift now"] = {"drift": shares}
+    if model.forward_test is not None:
+        found["future"] = {"forward_test": model.forward_test.state()}
     return found
 
 
-def choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
-    """Names and words of all that was chosen for the model."""
+def choices(model: "TabularModel", most_columns: int | None = None) -> Iterator[tuple[str, str]]:
+    """Names and words of all that was chosen for the model; columns are counted if they are more than so many."""
     yield from _target_choices(model)
     yield from _row_choices(model)
-    for column in model.encoding.columns:
-        yield f"column {column.name}", column.words()
-    for name, why in model.encoding.ignored.items():
-        yield f"column {name}", f"ignored: {why}"
+    encoding = model.encoding
+    if most_columns is not None and len(encoding.columns) + len(encoding.ignored) > most_columns:
+        yield from _column_counts(encoding)
+    else:
+        for column in encoding.columns:
+            yield f"column {column.name}", column.words()
+        for name, why in encoding.ignored.items():
+            yield f"column {name}", f"ignored: {why}"
     yield from _estimator_choices(model)
+
+
+def _column_counts(encoding: Encoding) -> Iterator[tuple[str, str]]:
+    """How many columns are of each kind, and the first of them."""
+    by_kind: dict[str, list[str]] = {}
+    for column in encoding.columns:
+        by_kind.setdefault(f"of kind {column.kind}", []).append(column.name)
+    for name, why in encoding.ignored.items():
+        by_kind.setdefault(f"ignored ({why})", []).append(name)
+    for kind, names in by_kind.items():
+        yield "columns", f"{len(names):,} {kind} ({listed(names, _NAMED)})"
 
 
 def _row_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
@@ -165,6 +189,40 @@ def verdict(model: "TabularModel") -> str:
     )
 
 
+def future_words(test: ForwardTest) -> str:
+    """What forward tests say of predictions that are made ahead: how good they are, and what to do if not good."""
+    share = test.n_predicted / (test.n_learned + test.n_predicted)
+    words = f"predicting the next {share:.0%} of the rows"
+    errors = test.errors or {}
+    if "model" in errors:
+        others = [f"{_compared(errors['model'], error)} {name}" for name, error in errors.items() if name != "model"]
+        words += f": {', '.join(others)}"
+    if test.coverage is None:
+        return f"{words}: log-loss {-test.scores[test.chosen]:.3g}"
+    words += f"; {test.coverage:.0%} of the values inside their 95 % intervals"
+    if test.widening > 1.0:
+        words += f", which are {test.widening:.3g} times as wide for that"
+    ahead, row_by_row = test.plain_coverage, test.row_by_row
+    if ahead is not None and row_by_row is not None and row_by_row - ahead > _DISAGREE:
+        words += (
+            f". Predicted one by one, each right before it is learned, {row_by_row:.0%} lie inside without widening, "
+            f"but only {ahead:.0%} that far ahead: learn new rows as they come ('onepass learn')"
+        )
+    return words
+
+
+def _compared(error: float, other: float) -> str:
+    """An error in relation to that of another model, which is named next."""
+    if other <= 0.0:
+        return "as good as" if error <= 0.0 else "worse than"
+    ratio = error / other
+    if ratio > _FAR_WORSE:
+        return f"{ratio:,.3g} times the error of"
+    if abs(ratio - 1.0) < 0.005:
+        return "as good as"
+    return f"{abs(1.0 - ratio):.0%} {'better' if ratio < 1.0 else 'worse'} than"
+
+
 def _kind_words(model: "TabularModel") -> str:
     if model.is_network:
         return f"network {'-'.join(map(str, model.layers))}"
@@ -177,12 +235,21 @@ def _comparison_words(model: "TabularModel") -> str:
     """Why this model answers and no other."""
     comparison = model.estimator
     if not isinstance(comparison, BetterOfTwo):
-        return model.kind_reason and f"; {model.kind_reason}"
+        return _forward_words(model) or (model.kind_reason and f"; {model.kind_reason}")
     if comparison.n_judged:
         return verdict(model).removeprefix(_kind_words(model))
     other = comparison.candidates[-1]
     network = f"{'-'.join(map(str, other.hidden_layer_sizes))} {other.activation} units"
     return f", next to a network of {network}: whichever predicts the first {COMPARED_ROWS:,} rows better is kept"
+
+
+def _forward_words(model: "TabularModel") -> str:
+    """Which models were compared by tests ahead; empty if none of them was chosen so."""
+    test = model.forward_test
+    if test is None or not test.order_matters:
+        return ""
+    scores = ", ".join(f"{name} {score:.2f}" for name, score in test.scores.items())
+    return f"; chosen as {test.chosen} by predicting rows ahead, where the log scores in nats per row were {scores}"
 
 
 def _covariance_words(model: "TabularModel") -> str:

@@ -17,7 +17,7 @@ from scipy.sparse import issparse
 
 from onepass._typing import FloatArray
 from onepass.estimators import learner_of
-from onepass.estimators.batch import as_dense
+from onepass.estimators.rows import as_dense
 from onepass.estimators.scaling import zero_for_nan
 from onepass.tables.targets import CountTarget, NumberTarget
 

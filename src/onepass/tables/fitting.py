@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from onepass._validation import as_count, one_of
+from onepass.tables.better_of_two import BetterOfTwo
+from onepass.tables.forward_test import forward_test, fresh, thinned
 from onepass.tables.history import LearnedFile, LearnedRun, now
-from onepass.tables.inputs import ContentLog, Inputs
+from onepass.tables.inputs import ContentLog, Inputs, steps
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
 from onepass.tables.readers.paths import FilePath, expand
@@ -55,17 +57,38 @@ class FitOptions:
         follows = settings.drift != 0.0 or settings.forgetting != 1.0 or settings.prior_scale == "auto"
         return follows or inputs.is_stream or self.in_order
 
-    def refines(self, inputs: Inputs) -> bool:
+    def refines(self, inputs: Inputs, model: TabularModel) -> bool:
         """Whether all rows are learned again as a batch, if they are few."""
-        return self.passes == "auto" and self.shuffle != "off" and not self.needs_order(inputs)
+        free = self.shuffle != "off" and not self.needs_order(inputs) and not model.needs_order
+        return self.passes == "auto" and free
+
+    def tests_forward(self, inputs: Inputs, model: TabularModel) -> bool:
+        """Whether a model is to be tested on rows ahead of those learned: if its kind and the order are left open.
+
+        Classes are often listed one after the other; only dates say that their order is one of time.
+        """
+        is_open = self.passes == "auto" and self.shuffle == "auto" and isinstance(model.estimator, BetterOfTwo)
+        in_time = not model.labels or any(column.kind == "date" for column in model.encoding.columns)
+        return is_open and in_time and not self.needs_order(inputs)
 
     def new_model(self, inputs: Inputs, sources: Sequence[Source]) -> NewModel:
         """A model by the first rows of some files, and these in the order in which it learns them."""
         model, reason = infer_model(sources, self.schema, rereadable=not inputs.is_stream)
-        auto = self.shuffle == "auto" and model.may_be_network and not self.needs_order(inputs)
+        if self.tests_forward(inputs, model):
+            _test_forward(model, inputs, sources, self.schema.settings.seed)
+        auto = self.shuffle == "auto" and model.may_be_network and not (self.needs_order(inputs) or model.needs_order)
         if self.shuffle == "on" or auto:
             inputs = replace(inputs, shuffle=self.schema.settings.seed)
         return NewModel(model, reason, inputs)
+
+
+def _test_forward(model: TabularModel, inputs: Inputs, sources: Sequence[Source], seed: int) -> None:
+    """Have a new model tested on rows ahead of those learned, and be what the tests have chosen."""
+    ahead = steps(model, replace(inputs, passes=1, shuffle=None), sources)
+    rows = thinned(step.rows for step in ahead)
+    model.forward_test = None if rows is None else forward_test(model, rows, seed)
+    if model.forward_test is not None and model.forward_test.order_matters:
+        model.estimator = fresh(model, model.forward_test.candidate).estimator
 
 
 def fit(
@@ -109,7 +132,7 @@ def fit(
     for step in learn_steps(model, inputs, sources, log=log):
         if step.learned is not None:
             learned[step.position.file - 1] = step.learned
-    if wanted.refines(inputs):
+    if wanted.refines(inputs, model):
         refine_if_few(model, inputs, sources, log)
     run = LearnedRun(now(), model.n_rows, model.n_rejected, inputs.passes, tuple(learned[n] for n in sorted(learned)))
     model.history = model.history.with_run(run)

@@ -18,11 +18,22 @@ def arrow_table(rows: Any) -> Any:
     """
     if hasattr(rows, "iloc") and hasattr(rows, "columns"):
         return pa.Table.from_pandas(rows, preserve_index=False)
+    if hasattr(rows, "collect_schema") and hasattr(rows, "collect"):  # a lazy frame of polars
+        rows = rows.collect()
     if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__"):
-        return pa.table(rows)
+        return _with_plain_texts(pa.table(rows))
     if isinstance(rows, list | tuple) and rows and all(isinstance(row, Mapping) for row in rows):
         return from_records(rows)
     return None
+
+
+def _with_plain_texts(table: Any) -> Any:
+    """The table without the newer types of texts, for which Arrow lacks functions."""
+    for place, field in enumerate(table.schema):
+        if field.type in (pa.string_view(), pa.binary_view()):
+            kind = pa.string() if field.type == pa.string_view() else pa.binary()
+            table = table.set_column(place, field.name, table.column(place).cast(kind))
+    return table
 
 
 def from_records(records: Sequence[Mapping[str, Any]]) -> Any:

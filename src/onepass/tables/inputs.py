@@ -15,9 +15,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from onepass.estimators.rows import Rows
 from onepass.tables.history import LearnedFile
 from onepass.tables.model import TabularModel
-from onepass.tables.readers.batches import RowBlock, row_blocks
+from onepass.tables.readers.batches import RowBatch, RowBlock, first_rows, row_blocks
 from onepass.tables.readers.content import Content, ContentReader, head_digest
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
@@ -25,7 +26,6 @@ from onepass.tables.readers.paths import STDIN, is_url
 from onepass.tables.readers.prefetch import prefetch
 from onepass.tables.readers.registry import open_source
 from onepass.tables.readers.source import Source
-from onepass.tables.rows import Rows
 
 __all__ = ["ContentLog", "Inputs", "Position", "Step", "steps"]
 
@@ -53,6 +53,8 @@ class Inputs:
     reading: ReadOptions = AS_FOUND
     starts: tuple[int | None, ...] = ()
     """The first row to learn of each file, or None for a file that is left out; none at all: from the first row on."""
+    stops: tuple[int | None, ...] = ()
+    """The row of each file before which to stop, or None to read it to its end; none at all: all to their ends."""
     shuffle: int | None = None
     """Seed of the random order of rows, within buffers of `TabularModel.rows_per_buffer`; None: in their own order."""
     whole_records: bool = False
@@ -61,6 +63,11 @@ class Inputs:
     def first_row(self, number: int) -> int | None:
         """The first row to learn of a file; None: it is left out."""
         return self.starts[number] if self.starts else 0
+
+    def part_of(self, number: int, batches: Iterator[RowBatch], skipped: int) -> Iterator[RowBatch]:
+        """The batches of a file, of which some rows were skipped, up to the row before which to stop."""
+        stop = self.stops[number] if self.stops else None
+        return batches if stop is None else first_rows(max(stop - skipped, 0), batches)
 
     @property
     def is_stream(self) -> bool:
@@ -241,7 +248,8 @@ def _steps_of_file(
     turn, number, skip, done = start
     size = model.rows_per_block if inputs.shuffle is None else model.rows_per_buffer
     shown = model.unused_columns(source.columns()) if inputs.whole_records else ()
-    found = row_blocks(source.batches(model.types(target=True, more=shown), skip), size, aligned=not inputs.is_stream)
+    batches = inputs.part_of(number, source.batches(model.types(target=True, more=shown), skip), skip)
+    found = row_blocks(batches, size, aligned=not inputs.is_stream)
     with nullcontext() if log is None else log.reading(number):
         for block, last in _with_end(found, wait=not inputs.is_stream):
             position = Position(turn, number + 1) if last else Position(turn, number, block.end)
@@ -264,7 +272,7 @@ def _shuffled(step: Step, begin: Position, size: int, seed: int) -> Iterator[Ste
     for start in range(begin.shuffled, max(n, 1), size):
         part = rows.at(order[start : start + size])
         if start == 0:  # where everything that was rejected is reported
-            part = replace(part, rejects=rows.rejects, lines=part.lines + rows.lines - n)
+            part = replace(part, rejects=rows.rejects, n_left_out=rows.n_left_out)
         is_last = start + size >= n
         yield step._replace(rows=part, position=step.position if is_last else begin._replace(shuffled=start + size))
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from onepass._typing import FloatArray
+from onepass.estimators.rows import Rows
 from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.inference import WRONG
@@ -28,7 +29,6 @@ from onepass.tables.columns.number import centre_and_scale
 from onepass.tables.columns.values import Bad, as_numbers
 from onepass.tables.model import TabularModel
 from onepass.tables.reasons import Reason
-from onepass.tables.rows import Rows
 from onepass.tables.settings import Settings
 from onepass.tables.target_inference import n_wild
 from onepass.tables.targets import CountTarget, LogTarget, NumberTarget
@@ -131,7 +131,7 @@ def _compared(
         return None
     plain = Settings("perceptron", outliers=settings.outliers, covariance="diagonal" if is_wide else "full")
     (density, error), (log_density, log_error) = (
-        _scores(TabularModel(encoding, one, plain), Rows(encoded.X[kept], y[kept], (), len(kept)))
+        _scores(TabularModel(encoding, one, plain), Rows(encoded.X[kept], y[kept]))
         for one, y in zip((target, log), targets, strict=True)
     )
     return log_density - density, log_error / max(error, 1e-300)

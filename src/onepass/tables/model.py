@@ -6,7 +6,6 @@ meaning of a row depends on is part of it, so the file is all that is needed to 
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -18,20 +17,24 @@ from onepass.beliefs.choice import Covariance, belief_type, choose_covariance
 from onepass.beliefs.network import NetworkBelief
 from onepass.beliefs.prior import takes_sparse_rows
 from onepass.estimators import FleetEstimator, learner_of, start_learner
+from onepass.estimators.rows import PredictedRows, Rows
 from onepass.files.registry import exported, restored
 from onepass.files.state import Arrays, Parameters, as_tally, nested, under
 from onepass.layers.layout import Layout
+from onepass.models.distribution import Prediction
 from onepass.tables import description
+from onepass.tables.advice import Advice
 from onepass.tables.better_of_two import BetterOfTwo, estimator_class
-from onepass.tables.columns.encoding import Encoded, Encoding
+from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.roles import read_keys, read_weights
+from onepass.tables.forward_record import ForwardTest
 from onepass.tables.history import TrainingHistory
-from onepass.tables.prediction import predict_rows
+from onepass.tables.prediction import as_given_levels, limit_names, predict_distributions, predict_rows
 from onepass.tables.readers.batches import RowBatch
 from onepass.tables.reasons import Reason
+from onepass.tables.rejects import rejects_of
 from onepass.tables.row_cost import LONGEST_ROW, RowCost
-from onepass.tables.rows import Rows, record_text, rejects_of
 from onepass.tables.settings import Settings, make_estimator
 from onepass.tables.targets import ClassTarget, CountTarget, LogTarget, NumberTarget, Target, target_from_state
 from onepass.tables.weights import Weight, feature_weights
@@ -69,6 +72,10 @@ class TabularModel:
         """The runs in which it has learned, and their files."""
         self.kind_reason: str = ""
         """Why no network was tried, where that was left open."""
+        self.advice: tuple[Advice, ...] = ()
+        """What to ask about the table it was made for; not in files."""
+        self.forward_test: ForwardTest | None = None
+        """How it predicted rows ahead of those that it had learned, where that was tested."""
 
     @classmethod
     def around(cls, estimator: Any, encoding: Encoding, target: Target) -> Self:
@@ -77,7 +84,8 @@ class TabularModel:
         model.encoding, model.target, model.estimator = encoding, target, estimator
         model.weight = model.by = None
         model.n_rows, model.n_rejected = int(estimator.n_seen_), 0
-        model.history, model.kind_reason = TrainingHistory(), ""
+        model.history, model.kind_reason, model.advice = TrainingHistory(), "", ()
+        model.forward_test = None
         return model
 
     def __repr__(self) -> str:
@@ -178,35 +186,23 @@ class TabularModel:
         own = [] if self.by is None else [self.by]
         return [*(column.name for column in self.encoding.columns), *own, *(learning if target else [])]
 
-    def encode(self, batch: RowBatch) -> Encoded:
+    def encode(self, batch: RowBatch) -> Rows:
         """Rows as the estimator takes them, without their targets; those that can't be predicted are named."""
-        encoded = self.encoding.encode(batch.record_batch)
+        rows = self.encoding.encode(batch.record_batch)
         if self.by is None:
-            return encoded
-        return replace(encoded, keys=read_keys(_column_of(batch, self.by), self.by, encoded.bad))
+            return rows
+        return replace(rows, keys=read_keys(_column_of(batch, self.by), self.by, rows.bad))
 
     def _rows_of(self, batch: RowBatch) -> Rows:
-        encoded = self.encode(batch)
-        bad = encoded.bad
+        rows = self.encode(batch)
+        bad = rows.bad
         y = self.target.encode(_column_of(batch, self.target.name), bad)
         weights = None if self.weight is None else read_weights(_column_of(batch, self.weight), self.weight, bad)
-        X, keys, n_lines = encoded.X, encoded.keys, len(batch) + len(batch.malformed)
-        if not bad and (weights is None or weights.all()):
-            return Rows(
-                X, y, rejects_of(batch, bad), n_lines, lambda: batch.lines, weights, keys, partial(record_text, batch)
-            )
-        out = list(bad) if weights is None else [*bad, *np.flatnonzero(weights == 0.0)]
-        kept = np.setdiff1d(np.arange(len(batch)), out)
-        return Rows(
-            X[kept],
-            y[kept],
-            rejects_of(batch, bad),
-            n_lines,
-            lambda: np.array(batch.lines)[kept].tolist(),
-            None if weights is None else weights[kept],
-            None if keys is None else tuple(keys[row] for row in kept),
-            lambda row: record_text(batch, int(kept[row])),
-        )
+        rows = Rows(rows.X, y, weights, rows.keys, ids=lambda: batch.lines)
+        if bad or not (weights is None or weights.all()):
+            out = list(bad) if weights is None else [*bad, *np.flatnonzero(weights == 0.0)]
+            rows = rows.at(np.setdiff1d(np.arange(len(batch)), out))
+        return replace(rows, rejects=rejects_of(batch, bad), n_left_out=len(batch) - len(bad) - len(rows))
 
     # Learning and predicting.
 
@@ -228,7 +224,7 @@ class TabularModel:
     def learn(self, rows: Rows) -> None:
         """Learn rows, in their order."""
         if len(rows.y):
-            self._learner().learn(rows.X, rows.y, **rows.options)
+            self._learner().learn(rows)
         self._count(rows)
 
     @property
@@ -245,7 +241,7 @@ class TabularModel:
         refined = clone(self._answering)
         classes = np.arange(len(self.labels)) if self.labels else None
         learner = start_learner(refined, len(self.encoding.features), classes, scaled_targets=True)
-        learner.fit(rows.X, rows.y, **rows.options)
+        learner.fit(rows)
         if isinstance(self.estimator, BetterOfTwo):
             self.estimator.replace_leader(refined)
         else:
@@ -258,13 +254,39 @@ class TabularModel:
 
     def predict_then_learn(self, rows: Rows) -> Any:
         """Predict every row just before learning it; None if there is no row."""
-        predicted = self._learner().predict_then_learn(rows.X, rows.y, **rows.options) if len(rows.y) else None
+        predicted = self._learner().predict_then_learn(rows) if len(rows.y) else None
         self._count(rows)
         return predicted
 
     def predict_and_score(self, rows: Rows) -> Any:
-        """Predict rows of which none is learned; None if there is no row."""
-        return learner_of(self.estimator).score(rows.X, rows.y) if len(rows.y) else None
+        """Predict rows of which none is learned, with the intervals of `predictions`; None if there is no row."""
+        if not len(rows.y):
+            return None
+        learner, widening = learner_of(self.estimator), self.widening
+        predicted: PredictedRows = learner.score(rows)
+        if widening == 1.0:
+            return predicted
+        # The density of a distribution made wider, at y, is that of the own one at a point nearer to its mean.
+        nearer = learner.score(replace(rows, y=predicted.mean + (rows.y - predicted.mean) / widening))
+        return predicted._replace(
+            epistemic=widening**2 * predicted.var - predicted.aleatoric,
+            log_density=nearer.log_density - np.log(widening),
+        )
+
+    @property
+    def tracks_intervals(self) -> bool:
+        """Whether intervals follow where the targets of rows that it learns really fall."""
+        return bool(getattr(self.estimator, "intervals", "model") == "adaptive")
+
+    @property
+    def widening(self) -> float:
+        """Factor by which deviations and intervals of predictions are wider than the estimator's: at least 1."""
+        return 1.0 if self.forward_test is None else self.forward_test.widening
+
+    @property
+    def needs_order(self) -> bool:
+        """Whether forward tests have chosen a model that learns rows in their own order."""
+        return self.forward_test is not None and self.forward_test.candidate.in_order
 
     def close_block(self) -> None:
         """Let rows that were learned wait for no others: see `onepass.BayesianNetwork`."""
@@ -283,28 +305,28 @@ class TabularModel:
 
     def _count(self, rows: Rows) -> None:
         self.n_rows += len(rows.y)
-        self.n_rejected += len(rows.rejects)
+        self.n_rejected += sum(not one.has_no_target for one in rows.rejects)
         if isinstance(self.target, LogTarget):
             self.target = self.target.having_seen(rows.y)
 
-    @property
-    def prediction_names(self) -> tuple[str, ...]:
-        """Columns of a table of predictions."""
+    def prediction_names(self, levels: Sequence[float]) -> tuple[str, ...]:
+        """Columns of a table of predictions, with intervals of these levels."""
         if self.labels:
             return ("label", *(f"p_{label}" for label in self.labels))
-        return ("mean", "std", "lower", "upper")
+        return ("mean", "std", *limit_names(levels))
 
-    def predict(self, rows: Any, *, level: float = 0.95) -> Any:
+    def predict(self, rows: Any, *, level: float | Sequence[float] = 0.95) -> Any:
         """Predict rows of a table; returns an Arrow table of what ``onepass predict`` writes.
 
-        For numbers its columns are ``mean``, ``std``, ``lower`` and ``upper``; for classes ``label`` and a probability
-        ``p_...`` for each class. A row that can't be predicted is empty, and a warning says why.
+        For numbers its columns are ``mean``, ``std``, ``lower`` and ``upper``, or with several levels ``lower_50``,
+        ``upper_50`` and so on; for classes ``label`` and a probability ``p_...`` for each class. A row that can't be
+        predicted is empty, and a warning says why.
 
         Parameters
         ----------
         rows : a data frame of pandas or polars, an Arrow table, or a list of mappings from columns to values
             Values may be raw texts, as in the files that were learned. Other columns than the model's are ignored.
-        level : float, default=0.95
+        level : float or several, default=0.95
             Probability with which a new target lies between ``lower`` and ``upper``.
 
         Examples
@@ -318,19 +340,57 @@ class TabularModel:
         """
         return predict_rows(self, rows, level)
 
-    def predictions(self, X: FloatArray, level: float, keys: Sequence[str] | None = None) -> dict[str, Any]:
-        """Columns of a table of predictions for encoded rows, in their order; ``keys`` in a model per key."""
+    def predict_dist(self, rows: Any) -> Prediction:
+        """Predict rows of a table; returns their distributions, in the target's own units: see `onepass.Prediction`.
+
+        Classes are counted by their places in ``labels``. Every row must be one that can be predicted.
+
+        Parameters
+        ----------
+        rows : as for `predict`
+
+        Examples
+        --------
+        >>> from onepass.tables.columns.inference import infer
+        >>> trips = [{"km": 1.0, "car": "van"}, {"km": 3.0, "car": "bike"}]
+        >>> encoding = infer(pa.RecordBatch.from_pylist(trips), [])
+        >>> model = TabularModel(encoding, NumberTarget("price", 20.0, 10.0)).start()
+        >>> found = model.predict_dist([{"km": 2.5, "car": "van"}])
+        >>> low, high = found.interval(0.8)
+        >>> bool(low[0] < found.mean[0] < high[0]), found.cdf(found.ppf(0.9)).round(6)
+        (True, array([0.9]))
+        """
+        return predict_distributions(self, rows)
+
+    def distribution(self, X: FloatArray, keys: Sequence[str] | None = None) -> Prediction:
+        """What is predicted for encoded rows, in the target's own units; ``keys`` in a model per key."""
         given = {} if keys is None else {"keys": keys}
+        found: Prediction = self.estimator.predict_dist(X, **given)
+        return self._in_own_units(found)
+
+    def probabilities(self, X: FloatArray, keys: Sequence[str] | None = None) -> FloatArray:
+        """Probabilities of all classes for encoded rows, ``(n, K)``."""
+        return np.asarray(self.estimator.predict_proba(X, **({} if keys is None else {"keys": keys})))
+
+    def _in_own_units(self, found: Prediction) -> Prediction:
+        """What the estimator predicts, in the target's own units, as wide as forward tests have found it should be."""
+        if not isinstance(self.target, NumberTarget):
+            return found
+        return found.widened(self.widening).in_units(self.target.units)
+
+    def predictions(
+        self, X: FloatArray, level: float | Sequence[float], keys: Sequence[str] | None = None
+    ) -> dict[str, Any]:
+        """Columns of a table of predictions for encoded rows, in their order; ``keys`` in a model per key."""
+        levels = as_given_levels(level)
+        names = self.prediction_names(levels)
         if isinstance(self.target, ClassTarget):
-            probabilities = self.estimator.predict_proba(X, **given)
+            probabilities = self.probabilities(X, keys)
             best = probabilities.argmax(axis=1)
-            columns = (np.array(self.labels, dtype=object)[best], *probabilities.T)
-            return dict(zip(self.prediction_names, columns, strict=True))
-        mean, std = self.estimator.predict(X, return_std=True, **given)
-        low, high = self.estimator.predict_interval(X, level=level, **given)
-        decode = self.target.decode
-        columns = (*self.target.moments(mean, std, self.estimator.noise_), decode(low), decode(high))
-        return dict(zip(self.prediction_names, columns, strict=True))
+            return dict(zip(names, (np.array(self.labels, dtype=object)[best], *probabilities.T), strict=True))
+        found = self.distribution(X, keys)
+        limits = (end for level in levels for end in found.interval(level))
+        return dict(zip(names, (found.mean, found.std, *limits), strict=True))
 
     # What it has learned.
 
@@ -391,9 +451,9 @@ class TabularModel:
         """Which of several estimators answers and why, in words; empty if there is but one."""
         return description.verdict(self)
 
-    def choices(self) -> Iterator[tuple[str, str]]:
-        """Names and words of all that was chosen for it."""
-        return description.choices(self)
+    def choices(self, most_columns: int | None = None) -> Iterator[tuple[str, str]]:
+        """Names and words of all that was chosen for it; columns are counted if they are more than so many."""
+        return description.choices(self, most_columns)
 
     # Files: see onepass.files.checkpoint.
 
@@ -407,6 +467,7 @@ class TabularModel:
             "n_rows": self.n_rows,
             "n_rejected": self.n_rejected,
             "kind_reason": self.kind_reason,
+            "forward_test": None if self.forward_test is None else self.forward_test.state(),
             "weight": self.weight,
             "by": self.by,
             "progress": None,  # a run keeps its own here: see onepass.tables.progress
@@ -431,7 +492,9 @@ class TabularModel:
             raise ValueError("the model has not learned the classes of the target")
         model.n_rows = as_tally(parameters["n_rows"], "n_rows")
         model.n_rejected = as_tally(parameters["n_rejected"], "n_rejected")
-        model.kind_reason = str(parameters["kind_reason"])
+        model.kind_reason, model.advice = str(parameters["kind_reason"]), ()
+        tested = parameters["forward_test"]
+        model.forward_test = None if tested is None else ForwardTest.from_state(tested)
         if (progress := parameters["progress"]) is not None:
             _check_files(progress["input"], "progress")
         model.history = TrainingHistory.from_state(parameters["history"])

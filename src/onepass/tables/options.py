@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from onepass._limits import MODEL_KINDS, TASKS
+from onepass._limits import INTERVALS, MODEL_KINDS, TASKS
 from onepass.beliefs.names import COVARIANCES
 from onepass.tables.columns.names import COLUMN_KINDS
 
@@ -238,6 +238,15 @@ OPTIONS = (
         "weighted row by row by how well they predict; it takes seven to ten times as long as a fixed rate, and needs "
         "{forgetting} 1.",
         default=0.0,
+    ),
+    Option(
+        "intervals",
+        Choice(INTERVALS),
+        "Limits of intervals: 'model' takes them from the predictive distribution; 'adaptive' moves them with every "
+        "target, so that in the long run the share inside is the level also where the stream changes. Of "
+        "classes it calibrates the probabilities instead, except with {by}; of numbers with {by} each key has its own "
+        "limits, drawn towards those of all keys.",
+        default="model",
     ),
     Option("seed", Plain.SEED, "Seed of the random numbers; the same seed gives the same network.", default=0),
     Option(

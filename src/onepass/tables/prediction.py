@@ -1,14 +1,17 @@
 """Predictions for rows of a table, wherever they come from: a batch of a file, a data frame, or a list."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from onepass._validation import as_share
 from onepass.files.checkpoint import load
+from onepass.models.distribution import Prediction
+from onepass.models.tracking import as_levels
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.values import Bad
 from onepass.tables.explanation import explain
@@ -21,16 +24,30 @@ from onepass.tables.readers.prefetch import prefetch
 from onepass.tables.readers.registry import open_source
 from onepass.tables.readers.source import Source
 from onepass.tables.reasons import Reason
-from onepass.tables.rows import Reject, rejects_of
+from onepass.tables.rejects import Reject, rejects_of
 
 if TYPE_CHECKING:
     from onepass.tables.model import TabularModel
 
-__all__ = ["PredictedBatch", "predict", "predict_batch", "predict_rows", "predict_sources"]
+__all__ = [
+    "PredictedBatch",
+    "as_given_levels",
+    "limit_names",
+    "predict",
+    "predict_batch",
+    "predict_distributions",
+    "predict_rows",
+    "predict_sources",
+]
 
 
 def predict_batch(
-    model: "TabularModel", batch: RowBatch, level: float, keep: Sequence[str] = (), *, explained: bool = False
+    model: "TabularModel",
+    batch: RowBatch,
+    level: float | Sequence[float],
+    keep: Sequence[str] = (),
+    *,
+    explained: bool = False,
 ) -> tuple[Any, Bad]:
     """A record batch of predictions, after the columns to keep, and the rows that are empty in it with the reason."""
     encoded = model.encode(batch)
@@ -62,7 +79,7 @@ class PredictedBatch(NamedTuple):
 def predict_sources(
     model: "TabularModel",
     sources: Sequence[Source],
-    level: float,
+    level: float | Sequence[float],
     keep: Sequence[str] = (),
     *,
     explained: bool = False,
@@ -90,7 +107,7 @@ def predict(
     model: "TabularModel | FilePath",
     files: FilePath | Sequence[FilePath],
     *,
-    level: float = 0.95,
+    level: float | Sequence[float] = 0.95,
     keep: Sequence[str] = (),
     reading: ReadOptions = AS_FOUND,
 ) -> Any:
@@ -100,7 +117,8 @@ def predict(
     ----------
     model : TabularModel, or the path of one
     files : path or paths, also patterns and URLs
-    level : probability with which a new target lies between ``lower`` and ``upper``
+    level : probability with which a new target lies between ``lower`` and ``upper``; of several levels these columns
+        are ``lower_50``, ``upper_50`` and so on
     keep : columns of the files to copy
     reading : how files are read, where that is not to be found out
     """
@@ -128,25 +146,51 @@ def predict(
     return pa.Table.from_batches(parts)
 
 
-def predict_rows(model: "TabularModel", rows: Any, level: float) -> Any:
+def as_given_levels(level: float | Sequence[float]) -> tuple[float, ...]:
+    """Check one level, or several, which are sorted.
+
+    Examples
+    --------
+    >>> as_given_levels(0.95), as_given_levels([0.95, 0.5])
+    ((0.95,), (0.5, 0.95))
+    """
+    if isinstance(level, Iterable):
+        return as_levels(level)
+    return (as_share(level, "level", open_above=True),)
+
+
+def limit_names(levels: Sequence[float]) -> tuple[str, ...]:
+    """Names of the columns that have the limits of intervals.
+
+    Examples
+    --------
+    >>> limit_names([0.95]), limit_names([0.5, 0.975])
+    (('lower', 'upper'), ('lower_50', 'upper_50', 'lower_97.5', 'upper_97.5'))
+    """
+    marks = [""] if len(levels) == 1 else [f"_{100.0 * level:.10g}" for level in levels]
+    return tuple(f"{side}{mark}" for mark in marks for side in ("lower", "upper"))
+
+
+def predict_distributions(model: "TabularModel", rows: Any) -> Prediction:
+    """Distributions of the targets of rows: see `TabularModel.predict_dist`."""
+    table = _checked_table(model, rows)
+    encoded = [
+        model.encode(RowBatch(batch, 0, tuple)) for batch in table.to_batches(max_chunksize=model.rows_per_prediction)
+    ]
+    for one in encoded:
+        if one.bad:
+            raise ValueError(f"{len(one.bad)} rows can't be predicted, the first because {one.bad[min(one.bad)]}")
+    return Prediction.joined([model.distribution(one.X, one.keys) for one in encoded])
+
+
+def predict_rows(model: "TabularModel", rows: Any, level: float | Sequence[float]) -> Any:
     """An Arrow table of predictions: see `TabularModel.predict`."""
-    table = arrow_table(rows)
-    if table is None:
-        forms = "a data frame, an Arrow table or a list of mappings from columns to values"
-        raise TypeError(f"rows must be {forms}, and not empty; got {type(rows).__name__}")
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must be between 0 and 1, got {level}")
-    if not table.num_rows:
-        raise ValueError("there is no row to predict")
-    missing = [name for name in model.needed_columns(target=False) if name not in table.column_names]
-    if missing:
-        names = table.column_names
-        raise SchemaError(Reason("no_such_column", missing[0], file="the table", missing=missing, names=names))
+    levels, table = as_given_levels(level), _checked_table(model, rows)
     parts: list[Any] = []
     reasons: Bad = {}
     start = 0
     for record_batch in table.to_batches(max_chunksize=model.rows_per_prediction):
-        predicted, bad = predict_batch(model, RowBatch(record_batch, start, tuple), level)
+        predicted, bad = predict_batch(model, RowBatch(record_batch, start, tuple), levels)
         reasons |= {start + row: reason for row, reason in bad.items()}
         parts.append(predicted)
         start += len(predicted)
@@ -158,3 +202,18 @@ def predict_rows(model: "TabularModel", rows: Any, level: float) -> Any:
             stacklevel=3,
         )
     return pa.Table.from_batches(parts)
+
+
+def _checked_table(model: "TabularModel", rows: Any) -> Any:
+    """Rows to predict as an Arrow table that has all columns."""
+    table = arrow_table(rows)
+    if table is None:
+        forms = "a data frame, an Arrow table or a list of mappings from columns to values"
+        raise TypeError(f"rows must be {forms}, and not empty; got {type(rows).__name__}")
+    if not table.num_rows:
+        raise ValueError("there is no row to predict")
+    missing = [name for name in model.needed_columns(target=False) if name not in table.column_names]
+    if missing:
+        names = table.column_names
+        raise SchemaError(Reason("no_such_column", missing[0], file="the table", missing=missing, names=names))
+    return table

@@ -18,7 +18,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import issparse
 
 from onepass._typing import FloatArray
-from onepass.estimators.batch import as_dense
+from onepass.estimators.rows import as_dense
 from onepass.estimators.scaling import zero_for_nan
 from onepass.tables.columns.column import Column
 from onepass.tables.columns.encoding import Encoding

@@ -73,6 +73,8 @@ def _phrases(code: str, column: str, facts: Mapping[str, Any]) -> dict[str, str]
         found["learned"] = f"learned on {facts['when']}{alias}"
     if "labels" in facts:
         found["labels"] = listed(facts["labels"], 8)
+    if "share" in facts:
+        found["share"] = f"{100.0 * facts['share']:.{4 if code == 'leak' else 3}g} %"
     if code == "no_such_column":
         found |= _lacking(facts["missing"], facts["names"])
     if code == "wrong_field_count":
@@ -152,6 +154,8 @@ _WORDS = {
     "log_of_counts": "counts are always learned by the logarithm of their rate; leave this option out",
     "log_of_negative": "the target {column!r} has values such as {value:g} among the first rows; only numbers above 0 "
     "have a logarithm",
+    "intervals_of_classes": "intervals={value!r} can't calibrate the classes of {column!r} in a model per key; leave "
+    "out one of the two options",
     "compared_with_number": "column {column!r} has dates, not numbers; compare it with a date in quotes, such as "
     "{examples}",
     "compared_with_text": "{shown} is not a date, but column {column!r} has dates: compare it with one such as "
@@ -170,6 +174,20 @@ _WORDS = {
     "features_per_key": "a model per key can have at most {most} features, got {features:,}; leave out columns, or "
     "hash them into fewer buckets",
     "texts_per_key": "{are}, and a model per key can have at most {most} features, too few for words; leave {them} out",
+    # Advice on a table; the option that follows it is put in place of {{option}}.
+    "leak": "{column!r} alone explains {share} of {target!r}: is it a leak, known only after the target? {{option}} "
+    "leaves it out",
+    "identifier": "{column!r} is named like an identifier but is learned as a number; {{option}} takes its values for "
+    "categories",
+    "identifier_ignored": "{column!r} is named like an identifier and differs in every row, so it is ignored; "
+    "{{option}} takes it for a number",
+    "class_codes": "the target {column!r} has only the whole numbers {value}: if they are codes of classes, {{option}} "
+    "learns classes",
+    "codes": "{column!r} has only {value} different whole numbers, and taken as categories they explain "
+    "{groups:.0%} of the target, as a number {line:.0%}; are they codes? {{option}} takes them for categories",
+    "nearly_numbers": "{column!r}: {share} of its values are numbers, but not {others}; {{option}} takes it for a "
+    "number and rejects rows with others",
+    "network_skipped": "no network was tried; {{option}} learns one all the same",
     # Files that the model knows already.
     "same_content": "has the same content as {value}",
     "learned": "was {learned}",

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from onepass._validation import as_count, as_flag, as_seed, one_of
 from onepass.beliefs.prior import takes_sparse_rows
+from onepass.tables.advice import advise, network_advice
 from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.inference import BUCKETS, ONE_HOT, infer, notation_of
@@ -159,6 +160,9 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
     settings, kind_reason = resolve_model_kind(settings, len(encoding.features), target, n_rows)
     model = TabularModel(encoding, target, _with_prior(settings, encoding, target, sample))
     model.kind_reason = kind_reason
+    model.advice = advise(sample, encoding, target, task_is_open=options.task is None)
+    if kind_reason:
+        model.advice += (network_advice(kind_reason),)
     for source in sources:
         check_columns(model, source, target=True)
     return model, reason
@@ -195,7 +199,7 @@ def _text_size(target: Target, options: SchemaOptions) -> TextSize:
     """Features of a text, as many as the model can take, and the length of its vector, which depends on the target.
 
     Log odds are larger than numbers in units of their standard deviation. Of lengths from 0.3 to 8, 4 and 0.5 were
-    best, or next to it, on sentences of documentation whose origin, or a number that depends on it, was to be told.
+    best, or next to it, at predicting the origin of sentences of documentation, or a number that depends on it.
     """
     settings = options.settings
     n_classes = len(target.labels) if isinstance(target, ClassTarget) else 0

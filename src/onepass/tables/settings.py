@@ -47,6 +47,7 @@ class Settings:
     drift: float | str = 0.0
     prior_scale: float | str | Prior = SAMPLE_PRIOR
     intercept_scale: float | None = None  # None: the estimator's default
+    intervals: str = "model"  # or "adaptive": tracked as targets arrive
     seed: int = 0
     weight: str | None = None  # the column that says how often a row counts
     by: str | None = None  # the column with a model per value
@@ -148,7 +149,10 @@ def _shared_options(target: Target, settings: Settings) -> dict[str, Any]:
             options[name] = chosen
     if isinstance(target, CountTarget):
         options["observation"] = "negative_binomial"
-    if isinstance(target, NumberTarget):
+    if isinstance(target, ClassTarget):
+        options["probabilities"] = settings.intervals
+    else:
+        options["intervals"] = settings.intervals
         options["noise"] = "learn" if settings.noise is None else settings.noise / target.scale**2
     return options
 
@@ -181,6 +185,8 @@ def _check_covariance(covariance: str, n_features: int, target: Target) -> None:
 def _fleet(n_features: int, target: Target, settings: Settings) -> FleetEstimator:
     """A model per key, unless something is asked for that it does not have."""
     numbers = isinstance(target, NumberTarget)
+    if not numbers:
+        _check_tracked(target, settings)
     n_classes = len(target.labels) if isinstance(target, ClassTarget) else 0
     for refused, reason in (
         (isinstance(target, CountTarget), "counts"),
@@ -213,4 +219,11 @@ def _fleet(n_features: int, target: Target, settings: Settings) -> FleetEstimato
         intercept_scale=4.0 if settings.intercept_scale is None else settings.intercept_scale,
         outliers=settings.outliers,
         forgetting=settings.forgetting,
+        intervals=settings.intervals,
     )
+
+
+def _check_tracked(target: Target, settings: Settings) -> None:
+    """Refuse calibrated probabilities in a model per key."""
+    if settings.intervals != "model":
+        raise SchemaError(Reason("intervals_of_classes", target.name, settings.intervals), setting="intervals")

@@ -12,7 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from onepass._typing import FloatArray
+from onepass.estimators.transforms import Logarithm, TransformedUnits
 from onepass.files.state import Parameters, as_number
+from onepass.models.distribution import LinearUnits, Units
+from onepass.models.prediction import PredictedMoments
 from onepass.tables.columns.missing import MISSING_WORDS, missing_words_from_state, missing_words_state
 from onepass.tables.columns.number import FARTHEST, note_far, scale_from_state
 from onepass.tables.columns.number_format import PLAIN, NumberFormat
@@ -57,9 +60,14 @@ class NumberTarget:
     def _scaled(self, values: FloatArray) -> FloatArray:
         return (values - self.centre) / self.scale
 
+    @property
+    def units(self) -> Units:
+        """The target's own units, from those that the estimator learns."""
+        return LinearUnits(self.centre, self.scale)
+
     def decode(self, scaled: FloatArray) -> FloatArray:
         """Targets and quantiles of the estimator in the target's own units."""
-        return scaled * self.scale + self.centre
+        return np.asarray(self.units.from_model(scaled))
 
     def moments(self, mean: FloatArray, std: FloatArray, noise_var: Any) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of new targets, from those of the estimator and its share of noise in them."""
@@ -67,7 +75,7 @@ class NumberTarget:
 
     def log_density(self, scaled: FloatArray, log_density: FloatArray) -> FloatArray:
         """Log densities of targets in their own units, from those of what the estimator has learned."""
-        return np.asarray(log_density - np.log(self.scale))
+        return np.asarray(log_density + self.units.log_slope(self.decode(scaled)))
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold."""
@@ -113,9 +121,10 @@ class LogTarget(NumberTarget):
         with np.errstate(divide="ignore", invalid="ignore"):
             return (np.log(values) - self.centre) / self.scale
 
-    def decode(self, scaled: FloatArray) -> FloatArray:
-        """Targets and quantiles of the estimator in the target's own units."""
-        return np.exp(np.minimum(super().decode(scaled), LARGEST_LOG))
+    @property
+    def units(self) -> Units:
+        """The target's own units, from those that the estimator learns."""
+        return _LogUnits(Logarithm(), super().units, self)
 
     @property
     def largest_mean(self) -> float:
@@ -129,22 +138,29 @@ class LogTarget(NumberTarget):
 
     def moments(self, mean: FloatArray, std: FloatArray, noise_var: Any) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of new targets; where the mean is bounded, their ratio stays."""
-        log_mean = super().decode(mean)
+        log_mean = super().units.from_model(mean)
         noise, total = (np.minimum(var, 1.0) * self.scale**2 for var in (noise_var, std**2))
         bounded = np.minimum(log_mean, self.largest_mean - noise / 2.0)
         # The variance of a log-normal variable is its squared mean times exp(v) - 1, or exp(v) (1 - exp(-v)).
         log_std = bounded + total + 0.5 * np.log(-np.expm1(-np.maximum(total, 1e-300)))
-        mean, std = (np.exp(np.minimum(log, LARGEST_LOG)) for log in (bounded + noise / 2.0, log_std))
-        return mean, std
-
-    def log_density(self, scaled: FloatArray, log_density: FloatArray) -> FloatArray:
-        """Log densities of targets in their own units: those of the logarithms divided by the targets."""
-        return np.asarray(super().log_density(scaled, log_density) - super().decode(scaled))
+        return np.exp(np.minimum(bounded + noise / 2.0, LARGEST_LOG)), np.exp(np.minimum(log_std, LARGEST_LOG / 2.0))
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold."""
         largest = {"largest": self.largest} if np.isfinite(self.largest) else {}
         return {**super().state(), "why": self.why, **largest}
+
+
+@dataclass(frozen=True)
+class _LogUnits(TransformedUnits):
+    """The units of a target whose logarithm is learned, with its bounds of means."""
+
+    target: LogTarget
+
+    def moments(self, seen: PredictedMoments) -> tuple[Any, Any]:
+        """Mean and variance of new targets."""
+        mean, std = self.target.moments(seen.mean, np.sqrt(seen.var + seen.noise_var), seen.noise_var)
+        return mean, np.square(std)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from onepass.estimators.rows import Rows
 from onepass.files.checkpoint import to_bytes
 from onepass.files.state import Parameters
 from onepass.files.versions import ChangedError, VersionedFile
@@ -20,7 +21,6 @@ from onepass.tables.model import TabularModel
 from onepass.tables.progress import Progress, RunStart, partial_path, save_progress
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.source import Source
-from onepass.tables.rows import Rows
 from onepass.tables.schema import left_out_words
 
 __all__ = ["CheckpointPolicy", "Interrupted", "TrainingRun", "learn_steps", "refine_if_few", "train"]
@@ -137,7 +137,7 @@ def learn_steps(
             detector.learn(step.rows, step.file)
         else:
             model.learn(step.rows)
-        n_read += step.rows.lines
+        n_read += step.rows.n_read
         if step.rows.rejects and not first_reject:
             first_reject = f"{step.file}, line {step.rows.rejects[0].line}: {step.rows.rejects[0].reason}"
         yield step
@@ -178,7 +178,7 @@ class _Checkpointer:
         """Take note of a block that was learned, and save if it is time."""
         if step.learned is not None:
             self.learned[step.position.file - 1] = step.learned
-        self._rows, self._position, self._content = self._rows + step.rows.lines, step.position, step.content
+        self._rows, self._position, self._content = self._rows + step.rows.n_read, step.position, step.content
         if self._policy.rows is not None and self._rows >= self._policy.rows:
             self.save()
 

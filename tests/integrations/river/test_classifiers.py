@@ -5,17 +5,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from river import checks, datasets, evaluate, linear_model, metrics, multiclass, preprocessing
 
 import onepass
 from onepass import BayesianNetwork
+from onepass.models.calibration import CalibrationMap
 from onepass.river import MLPClassifier, MLPRegressor, PerceptronClassifier, SoftmaxClassifier
 
 MODELS = [
     SoftmaxClassifier(),
     SoftmaxClassifier(covariance="diagonal", forgetting=0.99, outliers=0.05),
     MLPClassifier((4,)),
+    SoftmaxClassifier(probabilities="adaptive"),
     MLPClassifier((3, 3), activation="tanh", covariance="neuron", random_state=7),
     MLPRegressor((4,)),
     MLPRegressor((3,), observation="heteroscedastic", forgetting=0.99, covariance="diagonal"),
@@ -359,3 +362,37 @@ def test_labels_true_and_false_are_learned_as_by_the_perceptron() -> None:
         perceptron.learn_one(x, bool(SCORE[i] > 0.0))
     assert softmax.log_evidence == pytest.approx(perceptron.log_evidence, rel=1e-9)
     assert softmax.predict_proba_one(ROWS[0]) == pytest.approx(perceptron.predict_proba_one(ROWS[0]), rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", [PerceptronClassifier, SoftmaxClassifier, MLPClassifier])
+def test_adaptive_probabilities_are_those_of_the_map_of_what_was_predicted(kind: Any) -> None:
+    rng = np.random.default_rng(0)
+    plain, adaptive, calibration = kind(), kind(probabilities="adaptive"), CalibrationMap(2)
+    for row in rng.normal(size=(200, 2)).tolist():
+        x, y = dict(enumerate(row)), bool(sum(row) > 0.0) != (rng.random() < 0.2)
+        if plain.classes:
+            own = np.array([list(plain.predict_proba_one(x).values())])
+            expected = calibration(own)[0]
+            assert list(adaptive.predict_proba_one(x).values()) == pytest.approx(expected.tolist(), rel=1e-9)
+            assert adaptive.predict_one(x, with_dist=True)(True) == pytest.approx(expected[1], rel=1e-9)
+        else:
+            own = np.array([[0.5, 0.5]])  # which the prior predicts of its first row
+        calibration.learn(own, np.array([float(y)]))
+        plain.learn_one(x, y)
+        adaptive.learn_one(x, y)
+
+
+def test_adaptive_probabilities_learn_the_same_in_any_split_and_go_on_from_a_file(tmp_path: Path) -> None:
+    rows = list(datasets.ImageSegments().take(120))  # type: ignore[no-untyped-call]
+    frame, labels = pd.DataFrame([x for x, _ in rows]), pd.Series([y for _, y in rows])
+    single, many = (SoftmaxClassifier(probabilities="adaptive") for _ in range(2))
+    for x, y in rows:
+        single.learn_one(x, y)
+    many.learn_many(frame[:50], labels[:50])
+    onepass.save(many, tmp_path / "model")
+    many = onepass.load(tmp_path / "model")
+    many.learn_many(frame[50:], labels[50:])
+    np.testing.assert_allclose(many.predict_proba_many(frame), single.predict_proba_many(frame), rtol=1e-9)
+    plain = SoftmaxClassifier()
+    plain.learn_many(frame, labels)
+    assert not np.allclose(plain.predict_proba_many(frame), many.predict_proba_many(frame), atol=1e-3)

@@ -133,7 +133,7 @@ def test_a_score_says_of_how_many_rows_it_is_and_a_verdict_waits_for_enough(page
 def test_the_recent_scores_of_a_tile_are_where_the_curve_ends(page: Page) -> None:
     page.open("models/price")
     page.sees("Learning curve", "recent ")
-    tile = "return [...document.querySelectorAll('.tiles > div')].find(d => d.innerText.startsWith('mean error'))"
+    tile = "return [...document.querySelectorAll('.tiles > div')].find(d => d.innerText.startsWith('RMSE'))"
     recent = page.driver.execute_script(f"{tile}.querySelector('small').innerText").removeprefix("recent ")
     plot = page.driver.find_element(By.CSS_SELECTOR, ".plot")
     plot.send_keys(Keys.END)

@@ -1,5 +1,6 @@
 """What every kind of model answers, learns and refuses behind the service, against the library asked directly."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 import onepass
 from onepass.estimators import FleetEstimator, learner_of
-from onepass.estimators.batch import as_dense
+from onepass.estimators.rows import Rows, as_dense
 from onepass.evaluation.metrics import ClassPredictions
 from onepass.files.checkpoint import from_bytes, to_bytes
 from onepass.paper.kalman_network import KalmanNetwork
@@ -19,8 +20,7 @@ from onepass.river import PerceptronRegressor
 from onepass.service.declared import declared_content
 from onepass.service.errors import ProblemError
 from onepass.service.served import RowModel, serve
-from onepass.service.served.base import answers
-from onepass.service.wire import Declared
+from onepass.service.wire import Asked, Declared
 from onepass.tables.explanation import explain
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.batches import RowBatch
@@ -46,9 +46,9 @@ def predicted(name: str, n: int = 5) -> tuple[RowModel, list[dict[str, Any]], di
 
 
 def check_numbers(columns: dict[str, Any], mean: Any, std: Any, limits: Any) -> None:
-    np.testing.assert_allclose(columns["mean"], mean, rtol=1e-9)
-    np.testing.assert_allclose(columns["std"], std, rtol=1e-9)
-    np.testing.assert_allclose([columns["lower"], columns["upper"]], limits, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(columns["mean"], mean, rtol=1e-12)
+    np.testing.assert_allclose(columns["std"], std, rtol=1e-12)
+    np.testing.assert_allclose([columns["lower"], columns["upper"]], limits, rtol=1e-12, atol=1e-12)
 
 
 def check_classes(columns: dict[str, Any], probabilities: Any) -> None:
@@ -136,15 +136,19 @@ def test_the_model_of_a_table_answers_as_for_rows_of_a_file(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_answers_row_by_row_are_those_of_the_columns(name: str) -> None:
-    model, _, columns = predicted(name)
-    for i, answer in enumerate(answers(model, columns)):
+    model, requests, columns = predicted(name)
+    found = model.answers(read(model, requests), Asked(LEVEL, (0.5,)))
+    for i, answer in enumerate(found):
         if model.labels:
             assert answer["label"] == columns["label"][i]
             assert answer["probabilities"] == {label: columns[f"p_{label}"][i] for label in model.labels}
             assert sum(answer["probabilities"].values()) == pytest.approx(1.0)
         else:
-            assert answer == {what: columns[what][i] for what in ("mean", "std", "lower", "upper")}
-            assert answer["lower"] <= answer["upper"]
+            for what in ("mean", "std", "lower", "upper"):
+                assert answer[what] == columns[what][i]
+            assert answer["epistemic"] + answer["aleatoric"] == pytest.approx(answer["std"] ** 2, rel=1e-12)
+            (half,) = answer["intervals"]
+            assert answer["lower"] <= half.lower <= half.upper <= answer["upper"]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -153,7 +157,7 @@ def test_what_is_published_does_not_change_when_rows_are_learned(name: str) -> N
     published = model.published()
     rows = read(model, requests)
     y, _ = model.read_targets([one["y"] for one in requests])
-    model.learn(rows, y)
+    model.learn(replace(rows, y=y))
     after = published.predict(rows, LEVEL)
     for label, values in columns.items():
         assert list(values) == list(after[label])
@@ -173,7 +177,7 @@ def learn_directly(own: Any, model: RowModel, request: dict[str, Any]) -> None:
     x, y = np.array([request["x"]], dtype=float), np.array([request["y"]])
     if "key" in request:
         if isinstance(own, FleetEstimator):
-            own.learn(x, y.astype(float), keys=[request["key"]])
+            own.learn(Rows(x, y.astype(float), keys=(request["key"],)))
         else:
             own.learn(x, y, keys=[int(request["key"]) if own.has_number_keys else request["key"]])
         return
@@ -191,7 +195,7 @@ def test_rows_are_learned_as_the_library_learns_them(name: str) -> None:
         y, bad = model.read_targets([request["y"]])
         assert not bad
         seen = model.predict(rows, LEVEL)
-        found = model.learn(rows, y)
+        found = model.learn(replace(rows, y=y))
         model.close_block()
         if not any(word in name for word in ("warms up", "drifts", "forgets", "diagonal", "network classifier")):
             scored = model.scored(y, found)
@@ -229,14 +233,14 @@ def test_an_arrow_batch_is_read_as_its_rows_are(name: str) -> None:
     model, requests = served(name), EXAMPLES[name].requests(np.random.default_rng(11), 20)
     rows = read(model, requests)
     y, _ = model.read_targets([one["y"] for one in requests])
-    found, found_y = model.read_table(table_of(model, requests), learn=True)
+    found = model.read_table(table_of(model, requests), learn=True)
     np.testing.assert_array_equal(as_dense(found.X), as_dense(rows.X))
-    np.testing.assert_array_equal(found_y, y)
+    np.testing.assert_array_equal(found.y, y)
     assert found.keys == rows.keys
     np.testing.assert_array_equal(found.weights, rows.weights)
-    only, none = model.read_table(table_of(model, requests).drop_columns(["y"]), learn=False)
+    only = model.read_table(table_of(model, requests).drop_columns(["y"]), learn=False)
     np.testing.assert_array_equal(as_dense(only.X), as_dense(rows.X))
-    assert none is None
+    assert only.y is None
 
 
 @pytest.mark.parametrize("name", [*TABLES, "regressor of gaps"])
@@ -249,13 +253,13 @@ def test_a_column_that_an_arrow_batch_lacks_is_missing_as_in_json(name: str) -> 
         x = [{name: value for name, value in row.items() if name != "y"} for row in rows]
         sent, bad = model.read(x, [None] * len(x))
         assert not bad
-        found, _ = model.read_table(whole.drop_columns([left, "y"]), learn=False)
+        found = model.read_table(whole.drop_columns([left, "y"]), learn=False)
         expected, columns = model.predict(sent, LEVEL), model.predict(found, LEVEL)
         for label, values in columns.items():
             assert list(values) == list(expected[label])
-        learned, y = model.read_table(whole.drop_columns([left]), learn=True)
+        learned = model.read_table(whole.drop_columns([left]), learn=True)
         np.testing.assert_array_equal(as_dense(learned.X), as_dense(sent.X))
-        assert y is not None
+        assert learned.y is not None
 
 
 BITS = ["perceptron of labels", "fleet of labels", "classifier", "network of labels"]
@@ -269,9 +273,8 @@ def test_true_and_false_are_other_words_for_the_labels_1_and_0(name: str) -> Non
     assert y.tolist() == [1.0, 0.0, 1.0, 0.0]
     row = EXAMPLES[name].request(np.random.default_rng(0))
     batch = table_of(model, [row, row]).drop_columns(["y"])
-    _, found = model.read_table(batch.append_column("y", pa.array([True, False])), learn=True)
-    assert found is not None
-    assert found.tolist() == [1.0, 0.0]
+    found = model.read_table(batch.append_column("y", pa.array([True, False])), learn=True)
+    assert found.y.tolist() == [1.0, 0.0]
 
 
 def test_a_described_target_of_0_and_1_takes_true_and_false_and_no_other_does() -> None:
@@ -533,7 +536,7 @@ def test_an_estimator_of_named_columns_is_asked_without_a_warning_and_keeps_its_
     assert model.predict(rows, LEVEL)["mean"] == own.predict(asked)
     assert model.published().predict(rows, LEVEL)["mean"] == own.predict(asked)
     assert model.explain(rows)[1].columns == ("size", "age")
-    model.learn(rows, np.array([1.0]))
+    model.learn(replace(rows, y=np.array([1.0])))
     own.partial_fit(asked, [1.0])
     learner_of(own).close_block()
     model.close_block()

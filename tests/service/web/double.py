@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from onepass.service.counting import Durations
+from onepass.service.counting import Durations, UpAndDown
 from onepass.service.errors import ProblemError
 from onepass.service.wire import (
     ArmRequest,
@@ -26,7 +26,7 @@ from onepass.service.wire import (
     PredictRequest,
     RewardRequest,
     RollbackRequest,
-    Rows,
+    RowsRequest,
 )
 
 __all__ = ["ModelDouble", "StateDouble"]
@@ -48,9 +48,6 @@ class ModelDouble:
             "predicted": 5.0,
             "refused": 1.0,
             "scored": 20.0,
-            "covered": 18.0,
-            "log_loss": 30.0,
-            "log_loss_down": 2.0,
             "shadow_scored": 10.0,
             "predictions_waiting": 2.0,
             "labels_waiting": 0.0,
@@ -61,6 +58,8 @@ class ModelDouble:
             "set_aside": 2.0,
             "change_alarms": 0.0,
         }
+        self.score_sums = {"log_likelihood": UpAndDown(30.0, 2.0), "coverage_95": UpAndDown(18.0, 0.0)}
+        self.shadow_score_sums = {"log_likelihood": UpAndDown(4.0, 1.0)}
         self.durations = {"label_lag": Durations((10.0, 100.0)), "commit": Durations((0.1,))}
         for seconds in (4.0, 16.0, 1000.0):
             self.durations["label_lag"].add(seconds)
@@ -90,7 +89,7 @@ class ModelDouble:
         numbers = [value for value in request.x.values() if isinstance(value, int | float)]
         return Prediction(3, id=request.id, mean=float(sum(numbers)))
 
-    async def predict_rows(self, rows: Rows, level: float = 0.95) -> dict[str, Any]:
+    async def predict_rows(self, rows: RowsRequest, level: float = 0.95) -> dict[str, Any]:
         self._note((rows, level))
         return {"mean": np.asarray(rows.table.column(0)) + 1.0, "label": ["yes"] * len(rows), "version": 3}
 
@@ -98,7 +97,7 @@ class ModelDouble:
         self._note(request)
         return Learned(request.id or "made", "learned", 4, 4)
 
-    async def learn_rows(self, rows: Rows, id: str | None = None) -> Learned:
+    async def learn_rows(self, rows: RowsRequest, id: str | None = None) -> Learned:
         self._note((rows, id))
         return Learned(id or "made", "learned", 4, 3 + len(rows))
 

@@ -26,9 +26,6 @@ def samples(served: Served) -> dict[tuple[str, tuple[tuple[str, str], ...]], flo
         ("onepass_predicted_rows_total", 5.0),
         ("onepass_refused_rows_total", 1.0),
         ("onepass_scored_rows_total", 20.0),
-        ("onepass_covered_rows_total", 18.0),
-        ("onepass_log_loss_sum_up_total", 30.0),
-        ("onepass_log_loss_sum_down_total", 2.0),
         ("onepass_shadow_scored_rows_total", 10.0),
         ("onepass_predictions_waiting", 2.0),
         ("onepass_labels_waiting", 0.0),
@@ -47,6 +44,21 @@ def test_what_a_model_counts_is_told_under_its_name(served: Served, name: str, v
     assert samples(served)[name, (("model", "price"),)] == value
 
 
+@pytest.mark.parametrize(
+    ("name", "metric", "value"),
+    [
+        ("onepass_score_sum_up_total", "log_likelihood", 30.0),
+        ("onepass_score_sum_down_total", "log_likelihood", 2.0),
+        ("onepass_score_sum_up_total", "coverage_95", 18.0),
+        ("onepass_score_sum_down_total", "coverage_95", 0.0),
+        ("onepass_shadow_score_sum_up_total", "log_likelihood", 4.0),
+        ("onepass_shadow_score_sum_down_total", "log_likelihood", 1.0),
+    ],
+)
+def test_every_metric_of_a_model_has_its_sums(served: Served, name: str, metric: str, value: float) -> None:
+    assert samples(served)[name, (("metric", metric), ("model", "price"))] == value
+
+
 def test_durations_are_histograms(served: Served) -> None:
     found = samples(served)
     buckets = {
@@ -59,7 +71,7 @@ def test_durations_are_histograms(served: Served) -> None:
 
 def test_what_a_model_does_not_count_is_not_told(served: Served) -> None:
     names = {name for name, _ in samples(served)}
-    assert not {"onepass_decisions_total", "onepass_decisions_waiting", "onepass_correct_rows_total"} & names
+    assert not {"onepass_decisions_total", "onepass_decisions_waiting"} & names
 
 
 def test_the_version_and_the_process_are_told_and_nothing_is_told_to_be_created(served: Served) -> None:

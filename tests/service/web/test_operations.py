@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from onepass.service.errors import ProblemError
-from onepass.service.served.values import raise_first
+from onepass.service.served.base import raise_first
 from onepass.service.web.bodies import ARROW, BYTES, LINES
 from onepass.service.wire import ArmsRequest, DecideRequest, Declared, LearnRequest, PredictRequest
 from tests.service.web.conftest import Served

@@ -4,8 +4,8 @@ A metric has three methods: `update` takes predictions with their targets, `get`
 adds the rows of another metric of its class, scored elsewhere. The same objects score the command ``evaluate``,
 evaluation on Dask, and the benchmarks.
 
-To add a metric, write a subclass of `Metric`, or of `RowMean` if it is a mean over rows, and register it; the commands
-and reports then show it.
+To add a metric, write a subclass of `Metric`, or of `RowMean` if it is a mean over rows, and register it. The commands
+and reports then show it, and if it is a mean over rows, the service, its page and ``/metrics`` as well.
 
 Examples
 --------
@@ -25,11 +25,24 @@ Examples
 """
 
 from onepass._plugins import loaded
-from onepass.evaluation.metrics.base import REGISTRY, Metric, MetricSet, RowMean, Task, register
+from onepass.evaluation.metrics.base import (
+    REGISTRY,
+    Expected,
+    Metric,
+    MetricSet,
+    RowMean,
+    Task,
+    Unit,
+    UnknownMetricError,
+    register,
+    registered,
+    row_means,
+)
 from onepass.evaluation.metrics.classes import (
     Accuracy,
     BrierScore,
     ClassCalibrationError,
+    Confidence,
     LogLoss,
     RocAuc,
     TopClassCalibrationError,
@@ -43,9 +56,10 @@ from onepass.evaluation.metrics.numbers import (
     MeanAbsoluteError,
     NumberCalibrationError,
     PoissonDeviance,
+    PredictedStd,
     RootMeanSquaredError,
 )
-from onepass.evaluation.metrics.over_time import Curve, OverTime, PredictedStd
+from onepass.evaluation.metrics.over_time import Curve, OverTime
 from onepass.evaluation.metrics.predictions import (
     ClassPredictions,
     CountPredictions,
@@ -62,12 +76,14 @@ __all__ = [
     "BrierScore",
     "ClassCalibrationError",
     "ClassPredictions",
+    "Confidence",
     "CountPredictions",
     "Coverage50",
     "Coverage80",
     "Coverage95",
     "Curve",
     "DistributionPredictions",
+    "Expected",
     "LogLikelihood",
     "LogLoss",
     "LogNormalPredictions",
@@ -85,7 +101,11 @@ __all__ = [
     "RowMean",
     "Task",
     "TopClassCalibrationError",
+    "Unit",
+    "UnknownMetricError",
     "register",
+    "registered",
+    "row_means",
 ]
 
 loaded("metrics")  # those of other packages register themselves when they are imported

@@ -1,16 +1,36 @@
-"""What a metric is, the registry of those that commands and reports show, and a set of all that suit a target."""
+"""What a metric is, the registry of those that are shown, and a set of all that suit a target.
+
+A metric says everything about itself once, in its class. The commands, the reports, the service, Prometheus and the
+page ask it, and name none.
+"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
+
+import numpy as np
 
 from onepass._typing import FloatArray
 
-__all__ = ["REGISTRY", "Metric", "MetricSet", "RowMean", "Task", "register"]
+__all__ = [
+    "REGISTRY",
+    "Expected",
+    "Metric",
+    "MetricSet",
+    "RowMean",
+    "Task",
+    "Unit",
+    "UnknownMetricError",
+    "register",
+    "registered",
+    "row_means",
+]
 
 P = TypeVar("P")
 M = TypeVar("M", bound="type[Metric[Any]]")
 Task = Literal["numbers", "counts", "classes"]
+Unit = Literal["none", "target", "share", "nats"]
+"""What a metric is measured in: nothing, the unit of the target, a share of the rows, or nats."""
 
 
 class Metric(ABC, Generic[P]):
@@ -20,9 +40,12 @@ class Metric(ABC, Generic[P]):
     """Key in JSON."""
     title: ClassVar[str]
     """Heading of its column."""
+    unit: ClassVar[Unit] = "none"
     needs_std: ClassVar[bool] = False
     """Whether predictions must say how sure they are."""
     larger_is_better: ClassVar[bool] = False
+    goal: ClassVar[float | None] = None
+    """The best value, where neither larger nor smaller is better; then ``larger_is_better`` does not count."""
 
     @abstractmethod
     def update(self, rows: P) -> Self:
@@ -43,10 +66,15 @@ class Metric(ABC, Generic[P]):
 
 
 class RowMean(Metric[P]):
-    """A metric that is the mean of one number per row, or a function of that mean.
+    """A metric that is the mean of one number per row, or the square root of that mean.
 
-    Such metrics are shown over time, too: see `onepass.evaluation.metrics.OverTime`.
+    Such metrics are shown over time, too: see `onepass.evaluation.metrics.OverTime`. A service keeps those that are
+    registered when a model is created, and shows them on its page and in ``/metrics``.
     """
+
+    is_root: ClassVar[bool] = False
+    """Whether the metric is the square root of the mean."""
+    expected: ClassVar["Expected | None"] = None
 
     def __init__(self) -> None:
         self.n: int = 0
@@ -55,12 +83,28 @@ class RowMean(Metric[P]):
     @classmethod
     @abstractmethod
     def per_row(cls, rows: P) -> FloatArray:
-        """The number for each row, ``(n,)``."""
+        """The number for each row, ``(n,)``; finite if the prediction and the target are."""
 
     @classmethod
     def of_mean(cls, mean: Any) -> Any:
         """The metric, given the mean over some rows; for arrays of means element by element."""
-        return mean
+        return np.sqrt(mean) if cls.is_root else mean
+
+    @classmethod
+    def description(cls) -> dict[str, Any]:
+        """What a program that shows the metric has to know about it."""
+        lines = (cls.__doc__ or cls.title).strip().splitlines()
+        expected = cls.expected
+        return {
+            "name": cls.name,
+            "title": cls.title,
+            "meaning": lines[0],
+            "unit": cls.unit,
+            "larger_is_better": cls.larger_is_better,
+            "goal": cls.goal,
+            "is_root": cls.is_root,
+            "expected": None if expected is None else {"name": expected.metric.name, "factor": expected.factor},
+        }
 
     def update(self, rows: P) -> Self:
         """Score more rows."""
@@ -80,12 +124,19 @@ class RowMean(Metric[P]):
         return self
 
 
+class Expected(NamedTuple):
+    """What a model expects a metric to be: another mean over the rows, times a factor."""
+
+    metric: type[RowMean[Any]]
+    factor: float = 1.0
+
+
 REGISTRY: dict[Task, dict[str, type[Metric[Any]]]] = {"numbers": {}, "counts": {}, "classes": {}}
 """Metrics by name, in the order in which they are shown."""
 
 
 def register(*tasks: Task) -> Callable[[M], M]:
-    """Have commands and reports show a metric for targets of some kinds: a decorator of its class."""
+    """Have a metric shown wherever targets of some kinds are scored: a decorator of its class."""
 
     def decorate(metric: M) -> M:
         for task in tasks:
@@ -134,4 +185,34 @@ class MetricSet:
     @property
     def row_means(self) -> list[type[RowMean[Any]]]:
         """Those that can be shown over time."""
-        return [type(metric) for metric in self._metrics.values() if isinstance(metric, RowMean)]
+        return row_means(type(metric) for metric in self._metrics.values())
+
+
+def row_means(metrics: Iterable[type[Metric[Any]]]) -> list[type[RowMean[Any]]]:
+    """Those of some metrics that are means over rows, in their order."""
+    return [metric for metric in metrics if issubclass(metric, RowMean)]
+
+
+def registered(task: Task, names: Iterable[str]) -> list[type[Metric[Any]]]:
+    """The registered metrics of these names; an `UnknownMetricError` names one that is missing."""
+    found = []
+    for name in names:
+        if name not in REGISTRY[task]:
+            raise UnknownMetricError(name, task)
+        found.append(REGISTRY[task][name])
+    return found
+
+
+class UnknownMetricError(ValueError):
+    """A metric that no installed package registers.
+
+    Attributes
+    ----------
+    name : of the metric
+    """
+
+    def __init__(self, name: str, task: Task) -> None:
+        self.name = name
+        super().__init__(
+            f"no installed package registers the metric {name!r} for {task}: install the package that it is from"
+        )

@@ -9,13 +9,33 @@ from typing import Any, Self
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass.evaluation.metrics.base import Metric, RowMean, register
+from onepass.evaluation.metrics.base import Expected, Metric, RowMean, register
 from onepass.evaluation.metrics.predictions import SURE, ClassPredictions, Reliability
 
-__all__ = ["Accuracy", "BrierScore", "ClassCalibrationError", "LogLoss", "RocAuc", "TopClassCalibrationError"]
+__all__ = [
+    "Accuracy",
+    "BrierScore",
+    "ClassCalibrationError",
+    "Confidence",
+    "LogLoss",
+    "RocAuc",
+    "TopClassCalibrationError",
+]
 
 _RANKS = 8192
 _LARGEST_LOGIT = 20.0
+
+
+class Confidence(RowMean[ClassPredictions]):
+    """Probability of the most probable class: the accuracy that the model expects."""
+
+    name = title = "confidence"
+    unit = "share"
+
+    @classmethod
+    def per_row(cls, rows: ClassPredictions) -> FloatArray:
+        """Of each row."""
+        return rows.of_best
 
 
 @register("classes")
@@ -23,7 +43,9 @@ class Accuracy(RowMean[ClassPredictions]):
     """Share of rows whose most probable class is the true one."""
 
     name, title = "accuracy", "accuracy"
+    unit = "share"
     larger_is_better = True
+    expected = Expected(Confidence)
 
     @classmethod
     def per_row(cls, rows: ClassPredictions) -> FloatArray:
@@ -39,6 +61,7 @@ class LogLoss(RowMean[ClassPredictions]):
     """
 
     name, title = "log_loss", "log-loss"
+    unit = "nats"
 
     @classmethod
     def per_row(cls, rows: ClassPredictions) -> FloatArray:

@@ -1,12 +1,13 @@
 """Metrics of predicted numbers and counts: errors, predictive densities, and the coverage of intervals."""
 
+import math
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import ndtr, xlogy
 
 from onepass._typing import FloatArray
-from onepass.evaluation.metrics.base import Metric, RowMean, register
+from onepass.evaluation.metrics.base import Expected, Metric, RowMean, register
 from onepass.evaluation.metrics.predictions import SURE, NumberPredictions, Reliability
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "MeanAbsoluteError",
     "NumberCalibrationError",
     "PoissonDeviance",
+    "PredictedStd",
     "RootMeanSquaredError",
 ]
 
@@ -26,21 +28,31 @@ LEVELS = (0.5, 0.8, 0.95)
 _BINS = 1000  # of the probability integral transform: levels are right to a thousandth
 
 
+class PredictedStd(RowMean[Any]):
+    """Mean of the predicted standard deviations: not a score, but shown over time next to the errors."""
+
+    name, title = "std", "predicted std"
+    needs_std = True
+
+    @classmethod
+    def per_row(cls, rows: Any) -> FloatArray:
+        """Predicted standard deviation."""
+        return np.asarray(rows.std)
+
+
 @register("numbers", "counts")
 class RootMeanSquaredError(RowMean[NumberPredictions]):
     """Root of the mean squared error."""
 
     name, title = "rmse", "RMSE"
+    unit = "target"
+    is_root = True
+    expected = Expected(PredictedStd)
 
     @classmethod
     def per_row(cls, rows: NumberPredictions) -> FloatArray:
         """Squared error."""
         return rows.error**2
-
-    @classmethod
-    def of_mean(cls, mean: Any) -> Any:
-        """Root."""
-        return np.sqrt(mean)
 
 
 @register("numbers", "counts")
@@ -48,6 +60,8 @@ class MeanAbsoluteError(RowMean[NumberPredictions]):
     """Mean of the absolute errors."""
 
     name, title = "mae", "MAE"
+    unit = "target"
+    expected = Expected(PredictedStd, math.sqrt(2.0 / math.pi))  # of Gaussian errors
 
     @classmethod
     def per_row(cls, rows: NumberPredictions) -> FloatArray:
@@ -73,6 +87,7 @@ class LogLikelihood(RowMean[NumberPredictions]):
     """Mean log predictive density of the targets, in nats."""
 
     name, title = "log_likelihood", "log-likelihood"
+    unit = "nats"
     needs_std = True
     larger_is_better = True
 
@@ -86,12 +101,14 @@ class _Coverage(RowMean[NumberPredictions]):
     """Share of targets inside their central interval of one level."""
 
     needs_std = True
-    level: ClassVar[float]
+    unit = "share"
+    goal: ClassVar[float]
+    """The level."""
 
     @classmethod
     def per_row(cls, rows: NumberPredictions) -> FloatArray:
         """Whether the target lies inside."""
-        return np.asarray(rows.inside(cls.level))
+        return np.asarray(rows.inside(cls.goal))
 
     @classmethod
     def text(cls, value: float) -> str:
@@ -104,7 +121,7 @@ class Coverage50(_Coverage):
     """Share of targets inside their central 50 % interval."""
 
     name, title = "coverage_50", "in 50 %"
-    level = LEVELS[0]
+    goal = LEVELS[0]
 
 
 @register("numbers", "counts")
@@ -112,7 +129,7 @@ class Coverage80(_Coverage):
     """Share of targets inside their central 80 % interval."""
 
     name, title = "coverage_80", "in 80 %"
-    level = LEVELS[1]
+    goal = LEVELS[1]
 
 
 @register("numbers", "counts")
@@ -120,7 +137,7 @@ class Coverage95(_Coverage):
     """Share of targets inside their central 95 % interval."""
 
     name, title = "coverage_95", "in 95 %"
-    level = LEVELS[2]
+    goal = LEVELS[2]
 
 
 @register("numbers", "counts")

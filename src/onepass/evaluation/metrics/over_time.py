@@ -1,6 +1,6 @@
 """Metrics along a stream: over segments of equal length, at most 256 of them however long the stream."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from onepass._typing import FloatArray
 from onepass.evaluation.metrics.base import RowMean
 
-__all__ = ["Curve", "OverTime", "PredictedStd"]
+__all__ = ["Curve", "OverTime"]
 
 _SEGMENTS = 256
 _FIRST_SEGMENT = 16  # rows
@@ -53,7 +53,7 @@ class Curve:
         """Make the curve that `state` described, with so many numbers per row."""
         curve = cls(size)
         curve._n, curve._width = int(state["n"]), int(state["width"])
-        curve._sums[: len(state["sums"])] = np.reshape(state["sums"], (-1, size))  # also none at all
+        curve._sums[: len(state["sums"])] = np.reshape(state["sums"], (len(state["sums"]), size))
         return curve
 
     @property
@@ -74,49 +74,54 @@ class Curve:
         return self.sums / counts[:, None]
 
 
-class PredictedStd(RowMean[Any]):
-    """Mean of the predicted standard deviations: not a score, but shown over time next to the errors."""
-
-    name, title = "std", "predicted std"
-    needs_std = True
-
-    @classmethod
-    def per_row(cls, rows: Any) -> FloatArray:
-        """Predicted standard deviation."""
-        return np.asarray(rows.std)
-
-
 class OverTime:
-    """Metrics over the segments of a stream; those that are means over rows."""
+    """Metrics over the segments of a stream, and what the model expected of them where it says so.
 
-    def __init__(self, metrics: Sequence[type[RowMean[Any]]]) -> None:
-        self._metrics = metrics
-        self._curve = Curve(len(metrics))
+    Parameters
+    ----------
+    metrics : those that are means over rows
+    with_std : whether predictions say how sure they are
+    """
+
+    def __init__(self, metrics: Iterable[type[RowMean[Any]]], *, with_std: bool = True) -> None:
+        self.metrics = tuple(metrics)
+        expected = [metric.expected.metric for metric in self.metrics if metric.expected is not None]
+        found = dict.fromkeys([*self.metrics, *expected])
+        self.columns = tuple(metric for metric in found if with_std or not metric.needs_std)
+        self.curve: Curve = Curve(len(self.columns))
 
     def update(self, rows: Any) -> None:
         """Score more rows."""
-        self._curve.add(np.stack([metric.per_row(rows) for metric in self._metrics], axis=1, dtype=np.float64))
+        self.curve.add(self.numbers(rows))
+
+    def numbers(self, rows: Any) -> FloatArray:
+        """What is added up, ``(n, columns)``."""
+        found = np.empty((len(rows), len(self.columns)))
+        for i, metric in enumerate(self.columns):
+            found[:, i] = metric.per_row(rows)
+        return found
 
     @property
     def rows(self) -> FloatArray:
         """Rows up to the end of each segment, ``(s,)``."""
-        return self._curve.rows
+        return self.curve.rows
 
     def segments(self) -> dict[str, FloatArray]:
         """Values over each segment by name, ``(s,)``."""
-        return self._of_means(self._curve.means)
+        return self.named(self.curve.means)
 
     def quarters(self) -> dict[str, FloatArray]:
         """Values over each quarter of the rows by name, ``(4,)``; a stream of few segments has fewer parts."""
-        sums, ends = self._curve.sums, self.rows
+        sums, ends = self.curve.sums, self.rows
         cuts = np.searchsorted(ends, np.arange(1, 5) * ends[-1] / 4)
         lasts = np.unique(cuts)
         totals = np.cumsum(sums, axis=0)[lasts]
-        return self._of_means(np.diff(totals, axis=0, prepend=0.0) / np.diff(ends[lasts], prepend=0)[:, None])
+        return self.named(np.diff(totals, axis=0, prepend=0.0) / np.diff(ends[lasts], prepend=0)[:, None])
 
     def so_far(self) -> dict[str, FloatArray]:
         """Values over all rows up to the end of each segment by name, ``(s,)``."""
-        return self._of_means(np.cumsum(self._curve.sums, axis=0) / self.rows[:, None])
+        return self.named(np.cumsum(self.curve.sums, axis=0) / self.rows[:, None])
 
-    def _of_means(self, means: FloatArray) -> dict[str, FloatArray]:
-        return {metric.name: metric.of_mean(means[:, i]) for i, metric in enumerate(self._metrics)}
+    def named(self, means: FloatArray) -> dict[str, Any]:
+        """The values by name, of means over some rows ``(columns,)``, or of several such means ``(s, columns)``."""
+        return {metric.name: metric.of_mean(means[..., i]) for i, metric in enumerate(self.columns)}

@@ -12,6 +12,7 @@ from scipy.special import ndtri
 
 from onepass._typing import FloatArray
 from onepass.likelihoods.counts import count_cdf, count_log_probabilities, dispersion_of, log_normal
+from onepass.models.tracking import TrackedPlaces
 
 __all__ = [
     "SURE",
@@ -38,6 +39,8 @@ class NumberPredictions:
     mean: FloatArray
     std: FloatArray | None = None
     log_densities: FloatArray | None = None
+    places: TrackedPlaces | None = None
+    """Where targets fell among limits that were tracked; None: intervals are those of the distributions."""
 
     def __len__(self) -> int:
         return len(self.y)
@@ -61,6 +64,10 @@ class NumberPredictions:
 
     def inside(self, level: float) -> Any:
         """Whether each target lies in its central interval of this level."""
+        return self._own_inside(level) if self.places is None else self.places.inside(level)
+
+    def _own_inside(self, level: float) -> Any:
+        """Whether each target lies in the interval of its distribution."""
         return np.abs(self.z) <= ndtri(0.5 + level / 2)
 
     @property
@@ -128,7 +135,7 @@ class CountPredictions(NumberPredictions):
         below, up_to = self._cdf
         return np.asarray(ndtri(np.clip(0.5 * (below + up_to), 1e-12, 1.0 - 1e-12)))
 
-    def inside(self, level: float) -> Any:
+    def _own_inside(self, level: float) -> Any:
         """Whether each count lies in its central interval, between the quantiles that leave out half of the rest."""
         (below, up_to), tail = self._cdf, 0.5 - level / 2
         return (up_to >= tail) & (below < 1.0 - tail)

@@ -15,7 +15,7 @@ _WORDS = {
     "42501": (EACCES, "the user has no right to do this on the server: it must own the schema onepass, or create it"),
     "55P03": (EAGAIN, "another process kept the stream locked for too long" + NOTHING_WRITTEN),
     "40P01": (EAGAIN, "another process changed the same streams in another order" + NOTHING_WRITTEN),
-    "57014": (EAGAIN, "the server took too long or was told to stop" + NOTHING_WRITTEN),
+    "57014": (EAGAIN, "the server took too long or was asked to stop" + NOTHING_WRITTEN),
     "54": (EFBIG, "a name or the content is larger than PostgreSQL can store" + NOTHING_WRITTEN),
     "XX": (EBADMSG, DAMAGED),
     "23": (EBADMSG, DAMAGED),  # a number that an index has lost is there after all

@@ -13,6 +13,7 @@ from onepass.models.prediction import PredictedMoments
 
 __all__ = ["predict"]
 
+_MOMENTS = ("mean", "epistemic", "pre_mean", "pre_var", "aleatoric")  # of a `Prediction`, as `PredictedMoments`
 _METHODS = ("predict", "predict_proba", "decision_function")
 
 
@@ -54,7 +55,7 @@ def predict(
         raise TypeError(f"data must be a Dask data frame or a Dask array (n, d), got {type(data).__name__}")
     rows = data.rechunk({1: -1})
     if _gives_prediction(model):
-        width = len(PredictedMoments._fields)
+        width = len(_MOMENTS)
         parts = rows.map_blocks(_predict_moments, model, dtype=np.float64, chunks=(rows.chunks[0], (width,)))
         return PredictedMoments(*(parts[:, i] for i in range(width)))
     sample = np.asarray(_predict_values(np.zeros((1, rows.shape[1])), model, method))
@@ -81,7 +82,7 @@ def _row_of_zeros(data: Any) -> Any:
 def _predict_moments(rows: Any, model: Any) -> Any:
     """The fields of a `PredictedMoments` as columns."""
     if not len(rows):
-        return np.empty((0, len(PredictedMoments._fields)))
+        return np.empty((0, len(_MOMENTS)))
     return np.column_stack(model.predict(np.asarray(rows)).moments)
 
 
@@ -89,7 +90,7 @@ def _predict_frame(frame: Any, model: Any, method: str) -> Any:
     import pandas as pd
 
     if _gives_prediction(model):
-        return pd.DataFrame(_predict_moments(frame, model), columns=list(PredictedMoments._fields), index=frame.index)
+        return pd.DataFrame(_predict_moments(frame, model), columns=list(_MOMENTS), index=frame.index)
     values = np.asarray(_predict_values(frame, model, method))
     if values.ndim == 1:
         return pd.DataFrame({method: values}, index=frame.index)

@@ -17,6 +17,7 @@ from uuid import uuid4
 import dask
 from distributed import Client, get_worker
 
+from onepass.estimators.rows import Rows
 from onepass.integrations.dask.fitting import fit
 from onepass.integrations.dask.shards import Batch
 from onepass.tables.inputs import Inputs
@@ -27,7 +28,7 @@ from onepass.tables.readers.options import ReadOptions
 from onepass.tables.readers.paths import size_of
 from onepass.tables.readers.registry import open_source
 from onepass.tables.readers.source import Source
-from onepass.tables.rows import Reject, Rows
+from onepass.tables.rejects import Reject
 
 __all__ = ["Rejected", "cluster", "fit_files"]
 
@@ -112,7 +113,7 @@ def _learn_first_rows(model: TabularModel, inputs: Inputs) -> "_Reader":
     X, y = rows.X[:_FIRST_ROWS], rows.y[:_FIRST_ROWS]
     topics = {file: f"onepass-{uuid4().hex}" for file in inputs.files}
     reader = _Reader(copy.deepcopy(model), inputs.reading, first, len(y), topics)
-    model.learn(Rows(X, y, (), len(y)))
+    model.learn(Rows(X, y))
     return reader
 
 

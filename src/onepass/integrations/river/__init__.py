@@ -9,6 +9,14 @@ from onepass._extras import require
 require("river", "onepass.river")
 
 from onepass.integrations.river.classifiers import MLPClassifier, PerceptronClassifier, SoftmaxClassifier
+from onepass.integrations.river.forecasters import Forecaster
 from onepass.integrations.river.regressors import MLPRegressor, PerceptronRegressor
 
-__all__ = ["MLPClassifier", "MLPRegressor", "PerceptronClassifier", "PerceptronRegressor", "SoftmaxClassifier"]
+__all__ = [
+    "Forecaster",
+    "MLPClassifier",
+    "MLPRegressor",
+    "PerceptronClassifier",
+    "PerceptronRegressor",
+    "SoftmaxClassifier",
+]

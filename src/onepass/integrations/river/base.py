@@ -18,7 +18,7 @@ from onepass.beliefs.choice import Covariance
 from onepass.files.state import Arrays, Parameters, nested, under
 from onepass.integrations.river.cores import Networks, Perceptrons
 from onepass.integrations.river.features import Columns, as_weights
-from onepass.models.prediction import PredictedMoments
+from onepass.models.distribution import Prediction
 
 __all__ = ["NamedModel", "NetworkArguments"]
 
@@ -106,12 +106,16 @@ class NamedModel(base.Estimator):
         """Learn a row ``(d,)`` or many ``(n, d)``, in which gaps are filled in place."""
         columns = self._columns
         if columns.moments is None:
-            self._core.learn(rows, targets, sample_weight=weights)
+            self._learn_complete(rows, targets, weights)
             return
         counts = None if weights is None else np.atleast_1d(weights)
         variances, after = columns.fill_in_order(np.atleast_2d(rows), counts)
-        self._core.learn(rows, targets, sample_weight=weights, **self._uncertain(rows, variances))
+        self._learn_complete(rows, targets, weights, **self._uncertain(rows, variances))
         columns.moments = after
+
+    def _learn_complete(self, rows: FloatArray, targets: Any, weights: Any, **options: Any) -> None:
+        """Learn rows without gaps."""
+        self._core.learn(rows, targets, sample_weight=weights, **options)
 
     def _uncertain(self, rows: FloatArray, variances: FloatArray | None) -> Parameters:
         """Options of the core by which it knows of the variances of rows, if it can."""
@@ -129,13 +133,17 @@ class NamedModel(base.Estimator):
     @contextmanager
     def _all_or_none(self, core: Any) -> Iterator[None]:
         """Go back to what was before, and to this core, whatever goes wrong."""
-        before, columns = {**self.__dict__, "_core": core}, self._columns.state
+        before, columns = {**self.__dict__, "_core": core, **self._copied()}, self._columns.state
         try:
             yield
         except BaseException:
             self.__dict__.update(before)
             self._columns.go_back(columns)
             raise
+
+    def _copied(self) -> dict[str, Any]:
+        """Copies of what learning changes in place, besides the core and the columns."""
+        return {}
 
     def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
         """Learn the rows of a data frame, in the order given: all of them or, if one is invalid, none.
@@ -174,21 +182,21 @@ class NamedModel(base.Estimator):
         twin._add_features(names)
         return twin
 
-    def _predict_row(self, x: Mapping[Any, Any]) -> PredictedMoments:
+    def _predict_row(self, x: Mapping[Any, Any]) -> Prediction:
         core, columns = self._core, self._columns
         if core is None:
             twin = self._known(x)
             return self._family.before_all_rows(twin._predict_row(x), twin._core)
         row, _, new_squares = columns.load(x, core.n_features)
         if not new_squares and columns.moments is None:
-            return core.predict(row).moments  # type: ignore[no-any-return]
+            return core.predict(row)  # type: ignore[no-any-return]
         core, row, options = self._complete(row, new_squares)
-        return core.predict(row, **options).moments  # type: ignore[no-any-return]
+        return core.predict(row, **options)  # type: ignore[no-any-return]
 
-    def _predict_frame(self, frame: Any) -> PredictedMoments:
+    def _predict_frame(self, frame: Any) -> Prediction:
         model = self._known(frame.columns)
         core, rows, options = model._complete(*model._columns.load_frame(frame, model._core.n_features))
-        seen = core.predict(rows, **options).moments
+        seen = core.predict(rows, **options)
         return seen if model is self else self._family.before_all_rows(seen, core)
 
     def _complete(self, rows: FloatArray, new_squares: Any) -> tuple[Any, FloatArray, Parameters]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from river import base
@@ -11,10 +11,12 @@ from river.utils import dataframe
 from onepass._typing import FloatArray
 from onepass._validation import one_of
 from onepass.beliefs.choice import Covariance
-from onepass.files.state import Parameters
+from onepass.files.state import Arrays, Parameters, nested, under
 from onepass.integrations.river.base import NamedModel, NetworkArguments
 from onepass.integrations.river.cores import Networks, Perceptrons
+from onepass.integrations.river.distributions import PredictedLabel
 from onepass.integrations.river.features import NO_TARGET, as_weight
+from onepass.models.calibration import PROBABILITIES, CalibrationMap
 
 __all__ = ["MLPClassifier", "PerceptronClassifier", "SoftmaxClassifier"]
 
@@ -31,8 +33,11 @@ class _Classifier(NamedModel, base.MiniBatchClassifier):
     """
 
     intercept_scale: float | None = 4.0
+    probabilities: str = "model"
 
     def __post_init__(self) -> None:
+        one_of(self.probabilities, PROBABILITIES, "probabilities")
+        self._calibration = CalibrationMap(1) if self.probabilities == "adaptive" else None
         self._set_classes(())
         super().__post_init__()
 
@@ -49,6 +54,8 @@ class _Classifier(NamedModel, base.MiniBatchClassifier):
         self._classes, self._places = classes, {name: place for place, name in enumerate(classes)}
         # False and True are known from the start, and need one output for both.
         self._is_binary = classes == (False, True) and isinstance(classes[0], bool)
+        if self._calibration is not None and classes:
+            self._calibration = self._calibration.with_classes(len(classes))
 
     def _outputs(self) -> Parameters:
         if self._is_binary:
@@ -90,6 +97,17 @@ class _Classifier(NamedModel, base.MiniBatchClassifier):
             self._add_class(y)
             self._learn_row(x, self._place(y), weight)
 
+    def _learn_complete(self, rows: FloatArray, targets: Any, weights: Any, **options: Any) -> None:
+        if self._calibration is None:
+            super()._learn_complete(rows, targets, weights, **options)
+            return
+        seen, _ = self._core.predict_score_learn(rows, targets, sample_weight=weights, **options)
+        counts = None if weights is None else np.atleast_1d(weights)
+        self._calibration.learn(self._of_classes(seen.moments.mean), np.atleast_1d(np.float64(targets)), counts)
+
+    def _copied(self) -> dict[str, Any]:
+        return {} if self._calibration is None else {"_calibration": self._calibration.copy()}
+
     def _batches(self, given: list[Any], weights: FloatArray) -> Iterator[tuple[Any, Any]]:
         numbers: list[int] = []
         places: list[int] = []
@@ -105,13 +123,32 @@ class _Classifier(NamedModel, base.MiniBatchClassifier):
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """Probabilities of the classes so far."""
         if not self._classes:
-            self._columns.load(x, 0)  # what is no number is refused from the start
+            self._columns.load(x, 0)  # what is not a number is refused from the start
             return {}
-        mean = self._predict_row(x).mean
+        return self._by_label(self._predict_row(x).moments.mean)
+
+    def _by_label(self, mean: Any) -> dict[Any, float]:
+        """Probabilities of the classes so far, from those of the outputs."""
+        return dict(zip(self._classes, self._calibrated(mean)[0].tolist(), strict=True))
+
+    def _of_classes(self, mean: Any) -> FloatArray:
+        """Probabilities ``(n, K)`` by the core of the classes so far, from those of its outputs for a row or many."""
         if self._is_binary:
-            p = float(mean)
-            return {False: 1.0 - p, True: p}
-        return dict(zip(self._classes, self._of_known(mean).tolist(), strict=True))
+            return np.column_stack([1.0 - np.atleast_1d(mean), np.atleast_1d(mean)])
+        return self._of_known(np.atleast_2d(mean))
+
+    def _calibrated(self, mean: Any) -> FloatArray:
+        """The same probabilities, calibrated if they are adaptive."""
+        known = self._of_classes(mean)
+        return known if self._calibration is None else self._calibration(known)
+
+    def predict_one(self, x: Mapping[Any, Any], with_dist: bool = False, **kwargs: Any) -> Any:
+        """The most probable label, None before the first row; with ``with_dist`` the `PredictedLabel`."""
+        if not with_dist or not self._classes:
+            probabilities = self.predict_proba_one(x, **kwargs)
+            return max(probabilities, key=probabilities.__getitem__) if probabilities else None
+        seen = self._predict_row(x)
+        return PredictedLabel(self._by_label(seen.moments.mean), seen)
 
     def _of_known(self, mean: FloatArray) -> FloatArray:
         """Probabilities of the classes so far, without what is left to those that have not come yet: ``(..., K)``."""
@@ -124,8 +161,7 @@ class _Classifier(NamedModel, base.MiniBatchClassifier):
         """Probabilities of the classes so far in the rows of a frame, ``(n, K)``."""
         if not (self._classes and len(frame)):
             return np.empty((len(frame), len(self._classes)))
-        mean = self._predict_frame(frame).mean
-        return np.column_stack([1.0 - mean, mean]) if self._is_binary else self._of_known(mean)
+        return self._calibrated(self._predict_frame(frame).moments.mean)
 
     def predict_proba_many(self, X: Any) -> Any:
         """Probabilities of the classes so far, a column each."""
@@ -152,6 +188,25 @@ class _Classifier(NamedModel, base.MiniBatchClassifier):
         if not all(isinstance(label, (bool, int, float, str)) for label in labels):
             raise TypeError(f"to be saved, classes must be numbers or strings, got {labels!r}")
         return {"classes": labels}
+
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
+        parameters, arrays = super().export_state()
+        if self._calibration is None:
+            return parameters, arrays
+        own, numbers = self._calibration.export_state()
+        return {**parameters, "calibration": own}, {**arrays, **nested("calibration", numbers)}
+
+    @classmethod
+    def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
+        """Make the model that `export_state` described; it continues to learn exactly as that one would."""
+        model = super().from_state(parameters, arrays)
+        if model._calibration is not None:
+            saved = CalibrationMap.from_state(parameters["calibration"], under("calibration", arrays))
+            if saved.n_classes != model._calibration.n_classes:
+                raise ValueError("the saved calibration and classes do not match")
+            model._calibration = saved
+        return model
 
     def _restore(self, parameters: Parameters) -> None:
         labels = parameters["classes"]
@@ -183,6 +238,10 @@ class PerceptronClassifier(_Classifier):
         `prior_scale`.
     outliers
         Share of the labels that are wrong, in [0, 0.5). Above 0 it is learned, starting from this value.
+    probabilities
+        `"adaptive"` calibrates probabilities: a map learns in closed form what those of the model were worth, from each
+        row before it is learned, and follows streams that change. `predict_one(x, with_dist=True).prediction` has the
+        model's own.
     prior_scale, fit_intercept, covariance, forgetting, drift, missing
         As for `PerceptronRegressor`.
 
@@ -247,7 +306,7 @@ class SoftmaxClassifier(_Classifier):
         (none). `"auto"` keeps all while that is fast, and fewer when there are many features or classes.
     missing
         As for `PerceptronRegressor`, but the mean of a feature counts as if it had been observed.
-    prior_scale, outliers, forgetting, drift
+    prior_scale, outliers, probabilities, forgetting, drift
         As for `PerceptronClassifier`.
 
     Examples
@@ -293,7 +352,7 @@ class MLPClassifier(NetworkArguments, _Classifier):
         better, and that many times the work. See `onepass.BayesianCommittee`.
     random_state
         Seed of the random means of the weights before the first row; None is 0.
-    outliers, forgetting, drift, missing
+    outliers, probabilities, forgetting, drift, missing
         As for `SoftmaxClassifier`.
 
     Examples

@@ -12,10 +12,10 @@ from onepass._validation import as_count, as_flag, as_nonnegative, as_positive, 
 from onepass.beliefs.prior import prior_variances
 from onepass.files.state import Parameters
 from onepass.models.committee import BayesianCommittee
+from onepass.models.distribution import Prediction
 from onepass.models.mixture import with_drift
 from onepass.models.network import BayesianNetwork
 from onepass.models.perceptron import BayesianPerceptron
-from onepass.models.prediction import PredictedMoments
 
 __all__ = ["Networks", "Perceptrons"]
 
@@ -60,7 +60,7 @@ class Perceptrons:
         return core.with_members([_grown(*pair) for pair in zip(core.members, large.members, strict=True)])
 
     @staticmethod
-    def before_all_rows(seen: PredictedMoments, core: Any) -> PredictedMoments:
+    def before_all_rows(seen: Prediction, core: Any) -> Prediction:
         """What is predicted by a model that has learned nothing."""
         return seen
 
@@ -121,8 +121,6 @@ class Networks:
         return core.with_outputs(n_outputs, self._options["covariance"])
 
     @staticmethod
-    def before_all_rows(seen: PredictedMoments, core: Any) -> PredictedMoments:
+    def before_all_rows(seen: Prediction, core: Any) -> Prediction:
         """What is predicted by a model that has learned nothing: over all random means of weights numbers are 0."""
-        if not core.observation.is_numeric:
-            return seen
-        return seen._replace(mean=np.zeros_like(seen.mean)[()], var=seen.var + seen.mean**2)
+        return seen.centred() if core.observation.is_numeric else seen

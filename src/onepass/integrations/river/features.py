@@ -121,7 +121,7 @@ class Columns:
         return every
 
     def _wrong_value(self, x: Mapping[Any, Any], where: str = "") -> ValueError | None:
-        """Name the first value of a row that is no finite number, nor a gap that may be there; None without."""
+        """Name the first value of a row that is neither a finite number nor a gap that may be there; None without."""
         for name, value in x.items():
             try:
                 is_right = isfinite(value) or (self.moments is not None and value != value)

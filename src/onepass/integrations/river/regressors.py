@@ -8,15 +8,20 @@ import numpy as np
 from river import base
 from river.utils import dataframe
 
+from onepass._limits import INTERVALS
 from onepass._typing import FloatArray
 from onepass._validation import as_flag, one_of
 from onepass.activations import Exponential, as_activation
 from onepass.files.state import Parameters
 from onepass.integrations.river.base import NamedModel, NetworkArguments
 from onepass.integrations.river.cores import Networks, Perceptrons
+from onepass.integrations.river.distributions import PredictedNumber
 from onepass.integrations.river.features import as_target, as_weight
-from onepass.integrations.river.targets import PredictiveGaussian, Units
+from onepass.integrations.river.targets import Units
 from onepass.likelihoods import Gaussian, Likelihood, NegativeBinomial, likelihood_names, named
+from onepass.models.adaptive import track
+from onepass.models.distribution import LinearUnits
+from onepass.models.tracking import QuantileTracker
 
 __all__ = ["MLPRegressor", "PerceptronRegressor"]
 
@@ -31,10 +36,13 @@ class _Regressor(NamedModel, base.MiniBatchRegressor):
 
     observation: str = "auto"
     noise: float | str = "learn"
+    intervals: str = "model"
     standardize: bool = False
 
     def __post_init__(self) -> None:
         as_flag(self.standardize, "standardize")
+        one_of(self.intervals, INTERVALS, "intervals")
+        self._tracker = QuantileTracker() if self.intervals == "adaptive" else None
         one_of(self.observation, ("auto", *likelihood_names(self._can_learn)), "observation")
         self._units = Units(self._centres)
         super().__post_init__()
@@ -87,13 +95,24 @@ class _Regressor(NamedModel, base.MiniBatchRegressor):
         if self.n_set_aside == before:
             self._units = units
 
+    def _learn_complete(self, rows: FloatArray, targets: Any, weights: Any, **options: Any) -> None:
+        if self._tracker is None:
+            super()._learn_complete(rows, targets, weights, **options)
+            return
+        seen, _ = self._core.predict_score_learn(rows, targets, sample_weight=weights, **options)
+        track(self._tracker, seen, targets, None if weights is None else np.atleast_1d(weights))
+
+    def _copied(self) -> dict[str, Any]:
+        return {} if self._tracker is None else {"_tracker": self._tracker.copy()}
+
     def predict_one(self, x: Mapping[Any, Any], with_dist: bool = False) -> Any:
-        """Expected target; with ``with_dist`` a Gaussian with the mean and variance of a new target."""
+        """Expected target; with ``with_dist`` the `PredictedNumber` of a new target."""
         seen, units = self._predict_row(x), self._units
-        mean = float(seen.mean) * units.scale + units.centre
         if not with_dist:
-            return mean
-        return PredictiveGaussian.of(mean, float(seen.var + seen.noise_var) * units.scale * units.scale)
+            return float(seen.mean) * units.scale + units.centre
+        if self.standardize:
+            seen = seen.in_units(LinearUnits(units.centre, units.scale))
+        return PredictedNumber(seen if self._tracker is None else seen.with_tracked(self._tracker.next))
 
     def predict_many(self, X: Any) -> Any:
         """Expected target of each row."""
@@ -106,10 +125,14 @@ class _Regressor(NamedModel, base.MiniBatchRegressor):
         return self._distrust(x, (as_target(y) - self._units.centre) / self._units.scale)
 
     def _own_state(self) -> Parameters:
-        return {"units": list(self._units[1:])}
+        tracked = {} if self._tracker is None else self._tracker.to_arrays()
+        return {"units": list(self._units[1:]), "tracker": {name: own.tolist() for name, own in tracked.items()}}
 
     def _restore(self, parameters: Parameters) -> None:
         self._units = Units.from_plain(self._units.centres, parameters["units"])
+        if self._tracker is not None:
+            given = {name: np.array(own, dtype=np.float64) for name, own in parameters["tracker"].items()}
+            self._tracker = QuantileTracker.from_arrays(given)
 
 
 @dataclass(eq=False, repr=False)
@@ -151,6 +174,9 @@ class PerceptronRegressor(_Regressor):
         How fast the weights change, in [0, 1]: before each row their covariance moves this share of the way back to the
         prior's. `"auto"` learns six hypotheses side by side, weighted row by row by how well they predict. It takes
         seven to ten times as long as a fixed rate, and needs `forgetting=1`.
+    intervals
+        `"adaptive"` tracks where targets really fall, and lets the intervals of `with_dist` hold however the stream
+        changes; with `"model"` they are those of the model.
     standardize
         Subtract the mean of the targets so far and divide by their standard deviation so far, for targets in any units;
         features are left to `preprocessing.StandardScaler`. River's `TargetStandardScaler` does the same, but has no
@@ -168,7 +194,7 @@ class PerceptronRegressor(_Regressor):
     >>> for x in range(1, 6):
     ...     model.learn_one({"x": x}, 2.0 * x + 1.0)
     >>> model.predict_one({"x": 7}, with_dist=True)
-    𝒩(μ=14.992, σ=0.167)
+    PredictedNumber(mu=14.992, sigma=0.167)
 
     >>> from river import datasets, evaluate, metrics, preprocessing
     >>> model = preprocessing.StandardScaler() | PerceptronRegressor(standardize=True)
@@ -249,7 +275,7 @@ class MLPRegressor(NetworkArguments, _Regressor):
         scaled targets, times `prior_scale`.
     hidden_layer_sizes, activation, prior_scale, covariance, members, random_state, missing
         As for `MLPClassifier`.
-    outliers, forgetting, drift, standardize
+    outliers, forgetting, drift, intervals, standardize
         As for `PerceptronRegressor`.
 
     Examples

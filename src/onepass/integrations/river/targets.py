@@ -1,4 +1,4 @@
-"""What is learned and predicted of numbers: targets in running units, and River's distribution of a new target.
+"""What is learned of numbers: targets in running units.
 
 The prior is made for targets of about unit scale, and a stream does not tell its scale. The units are the mean and the
 standard deviation of all targets so far, as those of River's `TargetStandardScaler`, and move as the features behind a
@@ -6,16 +6,12 @@ standard deviation of all targets so far, as those of River's `TargetStandardSca
 a scale too: their size.
 """
 
-from functools import cached_property
 from math import sqrt
-from random import Random
 from typing import Any, NamedTuple, Self
-
-from river import proba, stats
 
 from onepass.integrations.river.features import as_target
 
-__all__ = ["PredictiveGaussian", "Units"]
+__all__ = ["Units"]
 
 _FAR = 10.0  # standard deviations from the mean of all targets so far
 
@@ -55,22 +51,3 @@ class Units(NamedTuple):
         if not (units.scale > 0.0 and units.squares >= 0.0 and units.total >= 0.0):
             raise ValueError("the units of targets must have a positive scale")
         return units
-
-
-class PredictiveGaussian(proba.Gaussian):
-    """River's Gaussian, with given moments.
-
-    To seed a generator takes five times as long as to predict, so there is none until a number is drawn.
-    """
-
-    @classmethod
-    def of(cls, mean: float, var: float) -> Self:
-        """The Gaussian with this mean and variance."""
-        new = cls.__new__(cls)
-        new.seed = None
-        new._var = stats.Var._from_state(1, mean, var, ddof=0)
-        return new
-
-    @cached_property
-    def _rng(self) -> Random:  # type: ignore[override]
-        return Random(self.seed)

@@ -65,7 +65,7 @@ from onepass.models.fleet.records import (
 from onepass.models.fleet.store import RecordStore
 from onepass.models.fleet.template import Template, fresh_state, pack, restore_prior
 from onepass.models.perceptron import BayesianPerceptron
-from onepass.models.prediction import PredictedMoments, RowScores, one_or_many
+from onepass.models.prediction import PredictedMoments, RowScores, log_noise_var, one_or_many
 
 __all__ = ["PerceptronFleet"]
 
@@ -533,9 +533,8 @@ class PerceptronFleet:
         output = self._likelihood.output_moments(self.activation, seen.mean, seen.var)
         noise_var = self._likelihood.with_noise(seen.noise).noise_var(output)
         moments = PredictedMoments.of((output.mean, output.var, seen.mean, seen.var, noise_var), single)
-        weight = seen.noise_weight if isinstance(seen, Projection) else np.zeros(len(seen.mean))
-        log_noise_var = np.divide(2.0, weight, out=np.zeros(len(weight)), where=weight > 0.0)
-        return Prediction(Family(self._likelihood, self.activation), moments, one_or_many(log_noise_var, single))
+        log_var = one_or_many(log_noise_var(seen.noise_weight), single)
+        return Prediction(Family(self._likelihood, self.activation), moments, log_var)
 
     # Files, copies, and fleets that are divided and joined.
 

@@ -999,7 +999,7 @@ class _LearnedRows:
     def parts(self, alone: bool) -> Parts:
         """What they were predicted to be, as the only part of a mixture."""
         prediction = self.network._predicted(self.work, alone=alone, single=self.single)
-        return Parts.alone(prediction, len(self.work.rows))
+        return Parts.alone(prediction, np.zeros(len(self.work.rows)))
 
     def densities(self, noise_scale: FloatArray | None) -> FloatArray:
         """Log density of each target, and how far it was distrusted, ``(2, n)``; with the noise of a mixture."""

@@ -10,7 +10,7 @@ from matplotlib.image import AxesImage
 from onepass._typing import FloatArray
 from onepass.paper.base import COLUMNS, mean_and_std
 from onepass.paper.classification import AXIS, N_FRESH, N_POINTS, SHOWN, ClassificationOutcome
-from onepass.reports.html import Picture, Section, Table
+from onepass.reports.html import Claim, Picture, Section, Table, Verdict
 from onepass.reports.plots import BAND, EXACT, PAPER, label_panels, new_figure
 
 __all__ = ["TITLE", "draw", "section"]
@@ -48,12 +48,10 @@ def _draw_maps(outcome: ClassificationOutcome, rule: str) -> Figure:
     for panel in axes[:, 0]:
         panel.set_ylabel("$x_2$")
     ticks = [0, 0.25, 0.5, 0.75, 1]
-    figure.colorbar(filled, ax=axes[0].tolist(), ticks=ticks, label=r"$\mu_y = \mathrm{Prob}(y = 1)$", pad=0.015)
-    figure.colorbar(
-        variance, ax=axes[1].tolist(), ticks=ticks, label=r"$\sigma_a^2$ in panel (f)", pad=0.015, extend="max"
-    )
-    names = [f"$\\mu_y$ after {n} point{'s' * (n > 1)}" for n in SHOWN]
-    label_panels(axes, [*names, f"$\\sigma_a^2$ after {N_POINTS} points"])
+    figure.colorbar(filled, ax=axes[0].tolist(), ticks=ticks, label="predicted probability of class 1", pad=0.015)
+    figure.colorbar(variance, ax=axes[1].tolist(), ticks=ticks, label="variance in panel (f)", pad=0.015, extend="max")
+    names = [f"after {n} point{'s' * (n > 1)}" for n in SHOWN]
+    label_panels(axes, [*names, f"variance after {N_POINTS} points"])
     return figure
 
 
@@ -78,7 +76,7 @@ def _draw_curves(outcome: ClassificationOutcome) -> Figure:
     axes[0, 0].set(ylabel="accuracy (%)", ylim=(15, 102))
     axes[0, 1].set(ylabel="log-loss (nats)", ylim=(0, 1.3))
     for panel in axes[0]:
-        panel.set(xlabel="points seen, $n$", xlim=(-0.4, N_POINTS + 0.4), xticks=range(0, N_POINTS + 1, 5))
+        panel.set(xlabel="points seen", xlim=(-0.4, N_POINTS + 0.4), xticks=range(0, N_POINTS + 1, 5))
     axes[0, 0].legend(loc="lower right")
     label_panels(axes, ["accuracy on fresh points", "log-loss on fresh points"])
     return figure
@@ -96,13 +94,19 @@ def section(outcome: ClassificationOutcome, svg: Mapping[str, bytes]) -> Section
         )
         return (f"{name} after {n} point{'s' * (n > 1)}", claim, *cells)
 
+    end_of_paper, end_of_exact = row("", "", "accuracy", N_POINTS, 3)[2:]
     end, end_exact = numbers["logloss_mean"][-1], numbers["exact_logloss_mean"][-1]
     return Section(
         name="classification",
         title=TITLE,
-        verdict="Reproduces. On labels that are never wrong the paper's rule learns faster than the exact update."
-        if end < end_exact
-        else "Reproduces.",
+        claims=(
+            Claim(
+                f"After {N_POINTS} points the perceptron has learned the decision boundary, in all 50 trials alike.",
+                f"Accuracy on fresh points over {trials} trials: {numbers['prior_accuracy']:.2f} before the first "
+                f"point, {end_of_paper} at the end; {end_of_exact} with the exact update.",
+                Verdict.HOLDS if numbers["accuracy_mean"][-1] > 0.9 else Verdict.FAILS,
+            ),
+        ),
         question="How fast does the perceptron find a line between two classes when it starts out wrong?",
         setup=(
             "Points fall uniformly in [−3, 3] × [−3, 3] and are of class 1 where x_{1} + x_{2} > 0. A sigmoid "

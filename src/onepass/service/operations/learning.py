@@ -1,6 +1,7 @@
 """Rows that are predicted, learned and labelled."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
@@ -9,14 +10,13 @@ from uuid import uuid4
 import msgspec
 
 from onepass._typing import FloatArray
+from onepass.estimators.rows import Rows, given_limits
 from onepass.events import Event
 from onepass.service.errors import ProblemError
 from onepass.service.model_state import History, ModelState, Prepared, read_inputs, read_label, table_bytes
 from onepass.service.operations.base import Change, Operation, Plan, Planning, check_free, check_kept, digest, encode
-from onepass.service.served import RowModel, RowNumbers
-from onepass.service.served.base import answers
-from onepass.service.served.values import raise_first
-from onepass.service.wire import Key, LabelRequest, Learned, LearnRequest, Prediction, PredictRequest, Rows
+from onepass.service.served import RowModel
+from onepass.service.wire import Key, LabelRequest, Learned, LearnRequest, Prediction, PredictRequest, RowsRequest
 
 __all__ = ["Label", "Learn", "LearnRows", "Predict", "prepare"]
 
@@ -26,7 +26,7 @@ class RowOperation(Operation):
 
     def __init__(self, x: Any, fleet_key: Key | None) -> None:
         self.x, self.fleet_key = x, fleet_key
-        self.rows: RowNumbers | None = None
+        self.rows: Rows | None = None
         self.y: FloatArray | None = None
 
     @property
@@ -66,8 +66,9 @@ class Predict(RowOperation):
     def __init__(self, request: PredictRequest) -> None:
         super().__init__(request.x, request.key)
         assert request.id is not None
-        self.id, self.level = request.id, request.level
+        self.id, self.asked = request.id, request.asked
         self.answer: dict[str, Any] = {}
+        self.limits: list[float] | None = None
 
     def key(self, planning: Planning) -> str:
         """The id of the prediction."""
@@ -76,7 +77,7 @@ class Predict(RowOperation):
     @cached_property
     def request(self) -> str:
         """What was to be predicted, and how."""
-        return digest(self.x, self.fleet_key, self.level)
+        return digest(self.x, self.fleet_key, *self.asked)
 
     def answer_of(self, event: Event) -> Prediction:
         """The prediction that was made."""
@@ -88,6 +89,8 @@ class Predict(RowOperation):
         label = planning.find("label", self.id)
         answer = Prediction(planning.state.version, self.id, **self.answer)
         payload: dict[str, Any] = {"request": self.request}
+        if self.limits is not None:  # with which its label is scored
+            payload["limits"] = self.limits
         prepared = None
         if label is not None:
             check_kept(label)
@@ -105,7 +108,7 @@ class Predict(RowOperation):
             if bad:  # the model was replaced by one with another target since the label came
                 raise bad[0]
             assert self.rows is not None
-            prepared = Prepared(_rows_of(planning), self.rows, y)
+            prepared = Prepared(_rows_of(planning), replace(self.rows, y=y))
         payload["answer"] = msgspec.to_builtins(answer)
         change = Change(self.kind, self.id, payload, self.blob(), 0 if prepared is None else 1, prepared)
         return Plan(answer, (change,))
@@ -138,7 +141,7 @@ class Learn(_Learning, RowOperation):
         payload = {"y": self.given_y, "request": self.request, "answer": msgspec.to_builtins(answer)}
         assert self.rows is not None
         assert self.y is not None
-        prepared = Prepared(_rows_of(planning), self.rows, self.y)
+        prepared = Prepared(_rows_of(planning), replace(self.rows, y=self.y))
         return Plan(answer, (Change(self.kind, answer.id, payload, self.blob(), 1, prepared),))
 
 
@@ -147,23 +150,13 @@ class LearnRows(_Learning):
 
     kind = "rows"
 
-    def __init__(self, rows: Rows, id: str | None) -> None:
+    def __init__(self, rows: RowsRequest, id: str | None) -> None:
         self.rows, self.id = rows, id
         self.prepared: Prepared | None = None
 
     def prepare(self, model: RowModel) -> None:
         """Read all rows; the first bad one is the answer."""
-        if not len(self.rows):
-            raise ProblemError(422, "bad value", "there are no rows")
-        if self.rows.records is None:
-            numbers, y = model.read_table(self.rows.table, learn=True)
-            assert y is not None
-        else:
-            records = self.rows.records
-            numbers, bad = model.read([one["x"] for one in records], [one.get("key") for one in records])
-            y, bad_targets = model.read_targets([one.get("y") for one in records])
-            raise_first({**bad_targets, **bad})
-        self.prepared = Prepared(model, numbers, y)
+        self.prepared = Prepared(model, model.read_all(self.rows, learn=True))
 
     @cached_property
     def _blob(self) -> bytes:
@@ -229,7 +222,8 @@ class Label(_Learning):
             if bad:  # the model was rolled back or replaced by one with other columns
                 raise bad[0]
             assert self.y is not None
-            prepared = Prepared(_rows_of(planning), rows, self.y)
+            limits = given_limits([(prediction.payload.get("limits"), 1)])
+            prepared = Prepared(_rows_of(planning), replace(rows, y=self.y, limits=limits))
         status, more = ("waiting", 0) if prepared is None else ("learned", 1)
         answer = Learned(self.id, status, planning.next_number, planning.n_seen(more))
         payload = {"request": self.request, "answer": msgspec.to_builtins(answer)}
@@ -271,11 +265,13 @@ def prepare(operations: Sequence[Operation], state: ModelState, history: History
 
 
 def _predict(wanted: list[Predict], model: RowModel) -> None:
-    for level in {one.level for one in wanted}:
-        some = [one for one in wanted if one.level == level]
-        rows = RowNumbers.joined([one.rows for one in some if one.rows is not None])
-        for one, answer in zip(some, answers(model, model.predict(rows, level)), strict=True):
+    for asked in {one.asked for one in wanted}:
+        some = [one for one in wanted if one.asked == asked]
+        rows = Rows.joined([one.rows for one in some if one.rows is not None])
+        for one, answer in zip(some, model.answers(rows, asked), strict=True):
             one.answer = answer
+        for one, limits in zip(some, model.tracked_limits(rows) or (), strict=False):
+            one.limits = limits
 
 
 def _rows_of(planning: Planning) -> RowModel:

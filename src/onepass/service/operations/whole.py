@@ -58,9 +58,10 @@ class Shadow(Operation):
         champion = planning.state.champion.as_rows("a shadow")
         if planning.state.candidate is not None:
             raise ProblemError(409, "shadow taken", "this model has a candidate already; promote or delete it first")
-        if differs := _difference(champion, _served(self.content).as_rows("the shadow of another model")):
+        candidate = _served(self.content).as_rows("the shadow of another model")
+        if differs := _difference(champion, candidate):
             raise ProblemError(422, "another shape", f"the candidate must answer the same requests: {differs}")
-        change = _own(planning, "shadow")._replace(blob=self.content)
+        change = _own(planning, "shadow", metrics=candidate.metrics_now)._replace(blob=self.content)
         return Plan({"version": planning.next_number}, (change,))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from onepass._plugins import loaded
 from onepass.service.errors import ProblemError
 from onepass.service.served.bandit import BanditModel
-from onepass.service.served.base import RowModel, RowNumbers, Served
+from onepass.service.served.base import RowModel, Served
 from onepass.service.served.estimator import EstimatorRows
 from onepass.service.served.fleet import FleetEstimatorRows, FleetRows
 from onepass.service.served.plain import PlainRows
@@ -22,7 +22,6 @@ __all__ = [
     "FleetRows",
     "PlainRows",
     "RowModel",
-    "RowNumbers",
     "Served",
     "TableRows",
     "serve",
@@ -39,7 +38,7 @@ _KINDS: tuple[type[Served], ...] = (
 
 
 def _kinds() -> Iterator[type[Served]]:
-    """The kinds of this library, then those of other packages, which are looked for if none of ours will do."""
+    """The kinds of this library, then those of other packages, which are looked for if none of its own will do."""
     yield from _KINDS
     yield from loaded("served")
 

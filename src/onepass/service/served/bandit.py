@@ -1,5 +1,6 @@
 """A contextual bandit behind the service: it decides, waits for rewards, and learns them."""
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 from onepass.decisions.bandit import ContextualBandit
@@ -57,9 +58,18 @@ class BanditModel(Served):
         """Those that have waited since this moment or longer."""
         return self.model.pending_until(time)
 
-    def scores(self, state: dict[str, Any] | None = None) -> RewardScores:
-        """What came of its choices."""
-        return RewardScores() if state is None else RewardScores.from_state(state)
+    @property
+    def metrics_now(self) -> list[str]:
+        """None: it is scored by its rewards."""
+        return []
+
+    def new_scores(self, metrics: Sequence[str]) -> RewardScores:
+        """What it has chosen, and what came of it."""
+        return RewardScores()
+
+    def scores_from(self, state: dict[str, Any]) -> RewardScores:
+        """The same, of the choices that a state describes."""
+        return RewardScores.from_state(state)
 
     def as_bandit(self, what: str) -> Self:
         """Return itself."""

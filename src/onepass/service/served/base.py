@@ -1,52 +1,34 @@
 """The questions that the service asks of a model, and the form of the answers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.sparse import issparse, vstack
 
 from onepass._typing import FloatArray
-from onepass.estimators.batch import PredictedRows
+from onepass.estimators.rows import PredictedRows, Rows
 from onepass.evaluation.metrics import ClassPredictions, NumberPredictions, Task
 from onepass.events import Event
 from onepass.files.checkpoint import to_bytes
+from onepass.models.distribution import Prediction
 from onepass.service.errors import ProblemError
-from onepass.service.scores import Scores
-from onepass.service.wire import Inputs, Key, Scalar
+from onepass.service.scores import Scores, metrics_now
+from onepass.service.wire import Asked, Inputs, Interval, Key, RowsRequest, Scalar
 
-__all__ = ["Bad", "RowModel", "RowNumbers", "Served", "answers", "not_for"]
+__all__ = ["Bad", "RowModel", "Served", "not_for", "raise_first"]
 
 Bad = dict[int, ProblemError]
 """Rows that a model can't take, and their problems."""
 
 
-class RowNumbers(NamedTuple):
-    """Rows as a model takes them."""
-
-    X: Any  # (n, d), dense or sparse
-    keys: tuple[Any, ...] | None = None  # of a fleet
-    weights: FloatArray | None = None  # of rows that are learned
-
-    def at(self, places: Any) -> "RowNumbers":
-        """Some of the rows."""
-        keys = None if self.keys is None else tuple(self.keys[place] for place in places)
-        return RowNumbers(self.X[places], keys, None if self.weights is None else self.weights[places])
-
-    @classmethod
-    def joined(cls, parts: "Sequence[RowNumbers]") -> "RowNumbers":
-        """Rows of several requests as one."""
-        if len(parts) == 1:
-            return parts[0]
-        X: Any = [part.X for part in parts]
-        weights = [part.weights for part in parts if part.weights is not None]
-        return cls(
-            vstack(X, format="csr") if issparse(X[0]) else np.concatenate(X),
-            None if parts[0].keys is None else tuple(key for part in parts for key in part.keys or ()),
-            np.concatenate(weights) if weights else None,
-        )
+def raise_first(bad: Bad) -> None:
+    """Refuse rows of which some are bad, by the first of these."""
+    if bad:
+        first = min(bad)
+        raise bad[first].at("row", first + 1)
 
 
 def not_for(kind: str, what: str) -> ProblemError:
@@ -94,9 +76,18 @@ class Served(ABC):
         """Return itself, if it predicts and learns rows; a problem that says what it can't be used for if not."""
         raise not_for(self.kind, what)
 
+    @property
     @abstractmethod
-    def scores(self, state: dict[str, Any] | None = None) -> Any:
-        """What its predictions, or its choices, are scored with: new, or what a state described."""
+    def metrics_now(self) -> list[str]:
+        """Names of the metrics that it is scored with if it is created now."""
+
+    @abstractmethod
+    def new_scores(self, metrics: Sequence[str]) -> Any:
+        """What its predictions, or its choices, are scored with: these metrics, of no rows so far."""
+
+    @abstractmethod
+    def scores_from(self, state: dict[str, Any]) -> Any:
+        """The scores that a state described."""
 
     def facts(self) -> dict[str, str]:
         """What the model is and has learned, in words."""
@@ -155,12 +146,21 @@ class RowModel(Served):
         """Return itself."""
         return self
 
-    def scores(self, state: dict[str, Any] | None = None) -> Scores:
+    @property
+    def metrics_now(self) -> list[str]:
+        """All that are registered for its task and are means over rows."""
+        return metrics_now(self.task)
+
+    def new_scores(self, metrics: Sequence[str]) -> Scores:
         """How well rows were predicted before they were learned."""
-        return Scores(self.task) if state is None else Scores.from_state(self.task, state)
+        return Scores(self.task, metrics)
+
+    def scores_from(self, state: dict[str, Any]) -> Scores:
+        """The same, of the rows that a state describes."""
+        return Scores.from_state(self.task, state)
 
     @abstractmethod
-    def read(self, rows: Sequence[Inputs], keys: Sequence[Key | None]) -> tuple[RowNumbers, Bad]:
+    def read(self, rows: Sequence[Inputs], keys: Sequence[Key | None]) -> tuple[Rows, Bad]:
         """Rows of single requests as numbers, and what is wrong with some, of which the numbers mean nothing."""
 
     @abstractmethod
@@ -168,15 +168,79 @@ class RowModel(Served):
         """Targets of single requests as numbers ``(n,)``, and what is wrong with some."""
 
     @abstractmethod
-    def read_table(self, table: Any, *, learn: bool) -> tuple[RowNumbers, FloatArray | None]:
+    def read_table(self, table: Any, *, learn: bool) -> Rows:
         """All rows of an Arrow batch, with their targets if they are to be learned; a bad row is a problem of all."""
 
-    @abstractmethod
-    def predict(self, rows: RowNumbers, level: float) -> dict[str, Any]:
+    def read_all(self, asked: RowsRequest, *, learn: bool) -> Rows:
+        """All rows of one request, with their targets if they are to be learned; a bad row is a problem of all."""
+        if not len(asked):
+            raise ProblemError(422, "bad value", "there are no rows")
+        if asked.records is None:
+            return self.read_table(asked.table, learn=learn)
+        rows, bad = self.read([one["x"] for one in asked.records], [one.get("key") for one in asked.records])
+        if not learn:
+            raise_first(bad)
+            return rows
+        y, bad_targets = self.read_targets([one.get("y") for one in asked.records])
+        raise_first({**bad_targets, **bad})
+        return replace(rows, y=y)
+
+    def distribution(self, rows: Rows) -> Prediction:
+        """What is predicted for rows, in the target's own units, if the target is a number or a count."""
+        raise NotImplementedError
+
+    def probabilities(self, rows: Rows) -> FloatArray:
+        """Probabilities of all labels, ``(n, K)``, if there are any."""
+        raise NotImplementedError
+
+    @property
+    def tracks_intervals(self) -> bool:
+        """Whether intervals follow where the targets of rows that it learns really fall."""
+        return False
+
+    def tracked_limits(self, rows: Rows) -> list[list[float] | None] | None:
+        """Limits of all levels that are tracked, row by row in the target's own units; None if none are, or not finite.
+
+        They are kept with a prediction that waits for its label, which is scored with them.
+        """
+        seen = self.distribution(rows) if self.tracks_intervals else None
+        if seen is None or seen.tracked is None:
+            return None
+        ends = [seen.at_normal_score(z) for z in seen.tracked.of_rows(len(seen)).T]
+        table = np.column_stack(ends)
+        finite = np.isfinite(table).all(axis=1)
+        return [row if known else None for row, known in zip(table.tolist(), finite.tolist(), strict=True)]
+
+    def predict(self, rows: Rows, level: float) -> dict[str, Any]:
         """Columns of answers: mean, std, lower and upper, or label and one for each class."""
+        if self.labels:
+            found = self.probabilities(rows)
+            best = np.array(self.labels, dtype=object)[found.argmax(axis=1)]
+            return {"label": best} | {f"p_{name}": own for name, own in zip(self.labels, found.T, strict=True)}
+        seen = self.distribution(rows)
+        low, high = seen.interval(level)
+        return {"mean": seen.mean, "std": seen.std, "lower": low, "upper": high}
+
+    def answers(self, rows: Rows, asked: Asked) -> list[dict[str, Any]]:
+        """Answers row by row, as the fields of a `onepass.service.wire.Prediction`."""
+        if self.labels:
+            table = self.probabilities(rows)
+            return [
+                {"label": self.labels[best], "probabilities": dict(zip(self.labels, row, strict=True))}
+                for best, row in zip(table.argmax(axis=1).tolist(), table.tolist(), strict=True)
+            ]
+        seen = self.distribution(rows)
+        low, high = seen.interval(asked.level)
+        columns = (seen.mean, seen.std, seen.epistemic, seen.aleatoric, low, high)
+        found = [dict(zip(_ANSWER, row, strict=True)) for row in np.column_stack(columns).tolist()]
+        if asked.levels:
+            ends = np.stack([np.column_stack(seen.interval(level)) for level in asked.levels], axis=1).tolist()
+            for answer, row in zip(found, ends, strict=True):
+                answer["intervals"] = [Interval(level, *own) for level, own in zip(asked.levels, row, strict=True)]
+        return found
 
     @abstractmethod
-    def learn(self, rows: RowNumbers, y: FloatArray) -> PredictedRows:
+    def learn(self, rows: Rows) -> PredictedRows:
         """Learn rows in their order; what was predicted for each just before."""
 
     def close_block(self) -> None:
@@ -191,7 +255,7 @@ class RowModel(Served):
         """A target as people write it."""
         return self.labels[int(y)] if self.labels else f"{y:.10g}"
 
-    def explain(self, rows: RowNumbers) -> tuple[str, Any]:
+    def explain(self, rows: Rows) -> tuple[str, Any]:
         """What is explained in words, and the `onepass.tables.explanation.Explanation`."""
         raise not_for(self.kind, "explaining predictions")
 
@@ -200,13 +264,4 @@ class RowModel(Served):
         return type(self)(deepcopy(self.model))
 
 
-def answers(model: RowModel, columns: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Answers row by row, as the fields of a `onepass.service.wire.Prediction`."""
-    if model.labels:
-        table = np.column_stack([columns[f"p_{name}"] for name in model.labels]).tolist()
-        return [
-            {"label": label, "probabilities": dict(zip(model.labels, row, strict=True))}
-            for label, row in zip(columns["label"], table, strict=True)
-        ]
-    names = ("mean", "std", "lower", "upper")
-    return [dict(zip(names, row, strict=True)) for row in zip(*(columns[name].tolist() for name in names), strict=True)]
+_ANSWER = ("mean", "std", "epistemic", "aleatoric", "lower", "upper")

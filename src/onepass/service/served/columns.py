@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from onepass._typing import FloatArray
-from onepass.estimators.batch import PredictedRows
+from onepass.estimators.rows import PredictedRows, Rows
 from onepass.evaluation.metrics import ClassPredictions, NumberPredictions
 from onepass.evaluation.prequential import own_predictions, task_of
 from onepass.service.errors import ProblemError
-from onepass.service.served.base import Bad, RowModel, RowNumbers
+from onepass.service.served.base import Bad, RowModel
 from onepass.service.served.values import check_columns, numbers_of, texts_of
 from onepass.service.wire import Inputs, Scalar
 from onepass.tables.columns.boolean import Boolean
@@ -159,7 +159,7 @@ class ColumnRows(RowModel):
         assert isinstance(self.target, NumberTarget)
         return f"{float(self.target.decode(np.array([y]))[0]):.10g}"
 
-    def _unit(self, rows: RowNumbers) -> str:
+    def _unit(self, rows: Rows) -> str:
         target = self.target
         if isinstance(target, ClassTarget):
             label = target.labels[1] if len(target.labels) == 2 else self.predict(rows, 0.95)["label"][0]

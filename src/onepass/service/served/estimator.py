@@ -1,6 +1,7 @@
 """Estimators: their rows are plain numbers, and they know what an average one is."""
 
 from copy import copy, deepcopy
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,11 +14,12 @@ from onepass.estimators import (
     BayesianPerceptronRegressor,
     learner_of,
 )
-from onepass.estimators.batch import PredictedRows
+from onepass.estimators.rows import PredictedRows, Rows
+from onepass.estimators.transforms import transformed
 from onepass.files.checkpoint import to_bytes
+from onepass.models.distribution import Prediction
 from onepass.service.errors import ProblemError
-from onepass.service.served.base import RowNumbers
-from onepass.service.served.numbers import NumberRows, Numbers, number_columns
+from onepass.service.served.numbers import NumberRows, number_columns
 from onepass.tables.columns.encoding import Encoding
 from onepass.tables.explanation import Explanation, explain
 from onepass.tables.model import TabularModel
@@ -63,26 +65,40 @@ class EstimatorRows(NumberRows):
         """Rows counted but not learned, since their target was absurdly far off."""
         return int(self.model.n_set_aside_)
 
-    def learn(self, rows: RowNumbers, y: FloatArray) -> PredictedRows:
+    def learn(self, rows: Rows) -> PredictedRows:
         """Learn rows in their order."""
-        predicted: PredictedRows = learner_of(self.model).predict_then_learn(rows.X, y, **self.options(rows))
+        learner = learner_of(self.model)
+        transform = None if self.labels else getattr(self.model, "target_transform", None)
+        rows = rows if self.tracks_intervals else replace(rows, limits=None)
+        limits = rows.limits
+        if transform is not None:
+            if limits is not None:  # of which some may have reached the end of what can be transformed
+                with np.errstate(all="ignore"):
+                    limits = np.asarray(learner.targets.transform.to_model(limits), dtype=np.float64)
+                limits[~np.isfinite(limits).all(axis=1)] = np.nan
+            rows = replace(rows, y=transformed(learner.targets.transform, rows.y), limits=limits)
+        predicted: PredictedRows = learner.predict_then_learn(rows)
         return predicted
 
-    def predict_numbers(self, rows: RowNumbers, level: float) -> Numbers:
-        """Mean, standard deviation and interval."""
-        given = self.options(rows)
-        mean, std = self.model.predict(rows.X, return_std=True, **given)
-        return Numbers(mean, std, *self.model.predict_interval(rows.X, level=level, **given))
+    @property
+    def tracks_intervals(self) -> bool:
+        """Whether intervals follow where the targets of rows that it learns really fall."""
+        return bool(getattr(self.model, "intervals", "model") == "adaptive")
 
-    def predict_proba(self, rows: RowNumbers) -> FloatArray:
+    def distribution(self, rows: Rows) -> Prediction:
+        """What is predicted for numbers and counts."""
+        found: Prediction = self.model.predict_dist(rows.X, **rows.options)
+        return found
+
+    def probabilities(self, rows: Rows) -> FloatArray:
         """Probabilities of all classes."""
-        return np.asarray(self.model.predict_proba(rows.X, **self.options(rows)))
+        return np.asarray(self.model.predict_proba(rows.X, **rows.options))
 
     def close_block(self) -> None:
         """Let rows that were learned wait for no others, so that it does not matter where snapshots are taken."""
         learner_of(self.model).close_block()
 
-    def explain(self, rows: RowNumbers) -> tuple[str, Explanation]:
+    def explain(self, rows: Rows) -> tuple[str, Explanation]:
         """What each number adds to the prediction of an average row.
 
         Average numbers are the means that the estimator scales by; zeros, if it expects numbers that are scaled.

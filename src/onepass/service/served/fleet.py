@@ -1,17 +1,18 @@
 """Models with a perceptron per key: a request names its key."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from onepass._typing import FloatArray
 from onepass.estimators import FleetEstimator
+from onepass.estimators.rows import Rows
 from onepass.models.fleet import PerceptronFleet
 from onepass.service.errors import ProblemError
-from onepass.service.served.base import Bad, RowModel, RowNumbers
+from onepass.service.served.base import Bad, RowModel, raise_first
 from onepass.service.served.estimator import EstimatorRows
 from onepass.service.served.numbers import NumberRows, numbered_labels
 from onepass.service.served.plain import PlainRows
-from onepass.service.served.values import check_columns, raise_first
+from onepass.service.served.values import check_columns
 from onepass.service.wire import Inputs, Key
 from onepass.tables.columns.values import as_texts
 from onepass.tables.targets import NumberTarget
@@ -26,19 +27,15 @@ class _KeyedRows(NumberRows):
     extra_columns = ("key",)
     _number_keys = False
 
-    def options(self, rows: RowNumbers) -> dict[str, Any]:
-        """The keys of the rows."""
-        return {"keys": list(rows.keys or ())}
-
     def schema(self) -> dict[str, Any]:
         """Columns and target, and what keys are."""
         return {**super().schema(), "key": {"kind": "whole number" if self._number_keys else "text"}}
 
-    def read(self, rows: Sequence[Inputs], keys: Sequence[Key | None]) -> tuple[RowNumbers, Bad]:
+    def read(self, rows: Sequence[Inputs], keys: Sequence[Key | None]) -> tuple[Rows, Bad]:
         """Rows as numbers, with their keys."""
         bad: Bad = {}
         found = self._read_keys(keys, bad)
-        return RowNumbers(self._read_numbers(rows, bad), found), bad
+        return Rows(self._read_numbers(rows, bad), keys=found), bad
 
     def _read_keys(self, keys: Sequence[Key | None], bad: Bad) -> tuple[Any, ...]:
         return tuple(self._key(key, i, bad) for i, key in enumerate(keys))
@@ -58,15 +55,15 @@ class _KeyedRows(NumberRows):
         bad.setdefault(i, ProblemError(422, "bad value", words, field="key"))
         return 0 if self._number_keys else ""
 
-    def read_table(self, table: Any, *, learn: bool) -> tuple[RowNumbers, FloatArray | None]:
+    def read_table(self, table: Any, *, learn: bool) -> Rows:
         """Rows of an Arrow batch, with a column ``key``."""
-        rows, y = super().read_table(table, learn=learn)
+        rows = super().read_table(table, learn=learn)
         check_columns(table, ["key"])
         texts = as_texts(table.column(table.schema.get_field_index("key")), "key").to_pylist()
         bad: Bad = {}
         keys = self._read_keys(texts, bad)
         raise_first(bad)
-        return rows._replace(keys=keys), y
+        return replace(rows, keys=keys)
 
     def close_block(self) -> None:
         """Nothing waits in a fleet."""

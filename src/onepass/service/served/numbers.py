@@ -2,32 +2,24 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from onepass._typing import FloatArray
+from onepass.estimators.rows import Rows
 from onepass.service.errors import ProblemError
-from onepass.service.served.base import Bad, RowNumbers
+from onepass.service.served.base import Bad, raise_first
 from onepass.service.served.columns import ColumnRows, column_of
-from onepass.service.served.values import raise_first, refuse_keys
+from onepass.service.served.values import refuse_keys
 from onepass.service.wire import Inputs, Key, Scalar
 from onepass.tables.columns.number import FARTHEST, Number
 from onepass.tables.columns.values import describe_type, is_numeric, plain
 from onepass.tables.targets import ClassTarget, Target
 
-__all__ = ["NumberRows", "Numbers", "number_columns", "numbered_labels"]
-
-
-class Numbers(NamedTuple):
-    """What is predicted for rows whose target is a number."""
-
-    mean: FloatArray
-    std: FloatArray
-    lower: FloatArray
-    upper: FloatArray
+__all__ = ["NumberRows", "number_columns", "numbered_labels"]
 
 
 class NumberRows(ColumnRows):
@@ -50,11 +42,11 @@ class NumberRows(ColumnRows):
         """What its targets are."""
         return self._target
 
-    def read(self, rows: Sequence[Inputs], keys: Sequence[Key | None]) -> tuple[RowNumbers, Bad]:
+    def read(self, rows: Sequence[Inputs], keys: Sequence[Key | None]) -> tuple[Rows, Bad]:
         """Rows as numbers."""
         bad: Bad = {}
         refuse_keys(keys, bad)
-        return RowNumbers(self._read_numbers(rows, bad)), bad
+        return Rows(self._read_numbers(rows, bad)), bad
 
     def _read_numbers(self, rows: Sequence[Inputs], bad: Bad) -> FloatArray:
         X = np.zeros((len(rows), len(self.names)))
@@ -74,7 +66,7 @@ class NumberRows(ColumnRows):
         bad.setdefault(i, ProblemError(422, "bad value", f"{name} {shown}", field=f"x.{name}"))
         return 0.0
 
-    def read_table(self, table: Any, *, learn: bool) -> tuple[RowNumbers, FloatArray | None]:
+    def read_table(self, table: Any, *, learn: bool) -> Rows:
         """Rows of an Arrow batch, a column per number."""
         self._check_table(table, [] if self._allows_missing else self.names)
         bad: Bad = {}
@@ -83,7 +75,7 @@ class NumberRows(ColumnRows):
             X[:, place] = self._numbers_in(column_of(table, name), name, bad)
         y = self._read_target_column(table, bad) if learn else None
         raise_first(bad)
-        return RowNumbers(X), y
+        return Rows(X, y)
 
     def _numbers_in(self, column: Any, name: str, bad: Bad) -> FloatArray:
         column = plain(column)
@@ -94,26 +86,6 @@ class NumberRows(ColumnRows):
         for i in np.flatnonzero(~(np.abs(values) <= FARTHEST)).tolist():
             self._number(None if np.isnan(values[i]) else float(values[i]), name, i, bad)
         return values
-
-    def predict(self, rows: RowNumbers, level: float) -> dict[str, Any]:
-        """Columns of answers."""
-        if not self.labels:
-            return self.predict_numbers(rows, level)._asdict()
-        probabilities = self.predict_proba(rows)
-        best = np.array(self.labels, dtype=object)[probabilities.argmax(axis=1)]
-        return {"label": best} | {f"p_{name}": own for name, own in zip(self.labels, probabilities.T, strict=True)}
-
-    def options(self, rows: RowNumbers) -> dict[str, Any]:
-        """What else the model is asked with about rows."""
-        return {}
-
-    def predict_numbers(self, rows: RowNumbers, level: float) -> Numbers:
-        """What is predicted, if the target is a number."""
-        raise NotImplementedError
-
-    def predict_proba(self, rows: RowNumbers) -> FloatArray:
-        """Probabilities of all labels, ``(n, K)``, if there are any."""
-        raise NotImplementedError
 
     def facts(self) -> dict[str, str]:
         """What the model is, in words."""

@@ -5,14 +5,13 @@ from typing import Any
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass.estimators.batch import PredictedRows
+from onepass.estimators.rows import PredictedRows, Rows
 from onepass.models.distribution import Prediction
 from onepass.models.mixture import Mixture
 from onepass.models.network import BayesianNetwork
 from onepass.models.perceptron import BayesianPerceptron
 from onepass.service.errors import ProblemError
-from onepass.service.served.base import RowNumbers
-from onepass.service.served.numbers import NumberRows, Numbers, numbered_labels
+from onepass.service.served.numbers import NumberRows, numbered_labels
 from onepass.tables.explanation import Explanation
 from onepass.tables.targets import CountTarget, NumberTarget, Target
 
@@ -49,25 +48,24 @@ class PlainRows(NumberRows):
         """Rows counted but not learned, since their target was absurdly far off."""
         return int(self.model.n_set_aside)
 
-    def predict_numbers(self, rows: RowNumbers, level: float) -> Numbers:
-        """Mean, standard deviation and interval."""
-        given = self.options(rows)
-        seen: Prediction = self.model.predict(rows.X, **given)
-        return Numbers(seen.mean, seen.std, *seen.interval(level))
+    def distribution(self, rows: Rows) -> Prediction:
+        """What is predicted for numbers and counts."""
+        found: Prediction = self.model.predict(rows.X, **rows.options)
+        return found
 
-    def predict_proba(self, rows: RowNumbers) -> FloatArray:
+    def probabilities(self, rows: Rows) -> FloatArray:
         """Probabilities of all classes."""
-        return _per_class(self.model.predict(rows.X, **self.options(rows)).mean, sides=True)
+        return _per_class(self.model.predict(rows.X, **rows.options).mean, sides=True)
 
-    def learn(self, rows: RowNumbers, y: FloatArray) -> PredictedRows:
+    def learn(self, rows: Rows) -> PredictedRows:
         """Learn rows in their order."""
-        seen, scores = self.model.predict_score_learn(rows.X, y, **self.options(rows))
+        seen, scores = self.model.predict_score_learn(rows.X, rows.y, **rows.options)
         mean, var, noise_var = seen.mean, seen.epistemic, seen.aleatoric
         if self.labels:
             mean, var, noise_var = _per_class(mean, sides=True), _per_class(var), _per_class(noise_var)
         return PredictedRows(mean, var, noise_var, *scores[:3])
 
-    def explain(self, rows: RowNumbers) -> tuple[str, Explanation]:
+    def explain(self, rows: Rows) -> tuple[str, Explanation]:
         """Refuse: it is unknown what an average row is."""
         raise ProblemError(
             409,

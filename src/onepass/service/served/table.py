@@ -2,17 +2,19 @@
 
 from collections.abc import Sequence
 from copy import copy, deepcopy
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from onepass._typing import FloatArray
-from onepass.estimators.batch import PredictedRows
+from onepass.estimators.rows import PredictedRows, Rows
+from onepass.models.distribution import Prediction
 from onepass.service.errors import ProblemError
-from onepass.service.served.base import Bad, RowNumbers
+from onepass.service.served.base import Bad, raise_first
 from onepass.service.served.columns import ColumnRows, column_of
-from onepass.service.served.values import numbers_of, raise_first, refuse_keys, texts_of
+from onepass.service.served.values import numbers_of, refuse_keys, texts_of
 from onepass.service.wire import Inputs, Key, Scalar
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.number import Number
@@ -22,8 +24,7 @@ from onepass.tables.columns.values import Bad as Reasons
 from onepass.tables.explanation import Explanation, explain
 from onepass.tables.model import TabularModel
 from onepass.tables.reasons import Reason
-from onepass.tables.rows import Rows
-from onepass.tables.targets import Target
+from onepass.tables.targets import NumberTarget, Target
 
 __all__ = ["TableRows"]
 
@@ -64,12 +65,12 @@ class TableRows(ColumnRows):
 
     # Reading.
 
-    def read(self, rows: Sequence[Inputs], keys: Sequence[Key | None]) -> tuple[RowNumbers, Bad]:
+    def read(self, rows: Sequence[Inputs], keys: Sequence[Key | None]) -> tuple[Rows, Bad]:
         """Rows as numbers; a column that is left out is missing, and a weight that is left out is 1."""
         if len(rows) <= _FEW and not self.roles and all(key is None for key in keys):
             plain = [self._plain_row(row) for row in rows]
             if all(row is not None for row in plain):
-                return RowNumbers(plain[0] if len(plain) == 1 else np.concatenate(plain)), {}  # type: ignore[arg-type]
+                return Rows(plain[0] if len(plain) == 1 else np.concatenate(plain)), {}  # type: ignore[arg-type]
         bad: Bad = {}
         refuse_keys(keys, bad, self.model.by)
         named = [self._named(row, i, bad) for i, row in enumerate(rows)]
@@ -91,7 +92,7 @@ class TableRows(ColumnRows):
         written = self._written.get(name)
         return texts_of(values) if written is None else numbers_of(values, name, written, reasons)
 
-    def _encode(self, batch: Any, *, learn: bool) -> tuple[RowNumbers, Reasons]:
+    def _encode(self, batch: Any, *, learn: bool) -> tuple[Rows, Reasons]:
         table = self.model
         encoded = table.encoding.encode(batch)
         reasons = dict(encoded.bad)
@@ -101,12 +102,12 @@ class TableRows(ColumnRows):
             weights = read_weights(column_of(batch, table.weight), table.weight, reasons)
             for i in np.flatnonzero(weights == 0.0).tolist():
                 reasons.setdefault(i, Reason("zero_weight", table.weight, role="weight"))
-        return RowNumbers(encoded.X, keys, weights), reasons
+        return Rows(encoded.X, weights=weights, keys=keys), reasons
 
     def _problems(self, reasons: Reasons) -> Bad:
         return {i: ProblemError.of(reason, f"x.{reason.column}") for i, reason in reasons.items()}
 
-    def read_table(self, table: Any, *, learn: bool) -> tuple[RowNumbers, FloatArray | None]:
+    def read_table(self, table: Any, *, learn: bool) -> Rows:
         """Rows of an Arrow batch; a column that is left out is missing. The target has its own name, or is ``y``."""
         self._check_table(table, [] if self.model.by is None else [self.model.by])
         try:
@@ -116,20 +117,33 @@ class TableRows(ColumnRows):
         bad = self._problems(reasons)
         y = self._read_target_column(table, bad) if learn else None
         raise_first(bad)
-        return rows, y
+        return replace(rows, y=y)
 
     # Predicting and learning.
 
-    def predict(self, rows: RowNumbers, level: float) -> dict[str, Any]:
-        """Columns of answers; before the first row they are those of the prior."""
-        return self.model.predictions(rows.X, level, rows.keys)
+    def distribution(self, rows: Rows) -> Prediction:
+        """What is predicted for numbers and counts; before the first row by the prior."""
+        return self.model.distribution(rows.X, rows.keys)
 
-    def learn(self, rows: RowNumbers, y: FloatArray) -> PredictedRows:
+    def probabilities(self, rows: Rows) -> FloatArray:
+        """Probabilities of all classes."""
+        return self.model.probabilities(rows.X, rows.keys)
+
+    def learn(self, rows: Rows) -> PredictedRows:
         """Learn rows in their order."""
-        predicted: PredictedRows = self.model.predict_then_learn(_ready(rows, y))
+        limits = None
+        if self.tracks_intervals and rows.limits is not None:
+            assert isinstance(self.target, NumberTarget)
+            limits = self.target.units.to_model(rows.limits)
+        predicted: PredictedRows = self.model.predict_then_learn(replace(rows, limits=limits))
         return predicted
 
-    def explain(self, rows: RowNumbers) -> tuple[str, Explanation]:
+    @property
+    def tracks_intervals(self) -> bool:
+        """Whether intervals follow where the targets of rows that it learns really fall."""
+        return self.model.tracks_intervals
+
+    def explain(self, rows: Rows) -> tuple[str, Explanation]:
         """What each column adds to the prediction."""
         table = self.model
         if not table.n_rows:
@@ -154,10 +168,6 @@ class TableRows(ColumnRows):
         twin = copy(self.model)
         twin.estimator = deepcopy(self.model.estimator)
         return type(self)(twin)
-
-
-def _ready(rows: RowNumbers, y: FloatArray) -> Rows:
-    return Rows(rows.X, y, (), len(y), lambda: range(len(y)), rows.weights, rows.keys)
 
 
 def _with_columns(batch: Any, names: Sequence[str]) -> Any:

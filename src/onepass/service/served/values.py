@@ -18,7 +18,7 @@ from onepass.tables.columns.values import parse_numbers
 from onepass.tables.columns.wording import listed, number_text
 from onepass.tables.reasons import Reason
 
-__all__ = ["check_columns", "numbers_of", "raise_first", "refuse_keys", "texts_of"]
+__all__ = ["check_columns", "numbers_of", "refuse_keys", "texts_of"]
 
 _PLAIN_TYPES = {int, float, type(None)}
 
@@ -91,10 +91,3 @@ def check_columns(table: Any, names: Sequence[str], what: str = "column") -> Non
             raise ProblemError(422, "missing column", words, field=name)
         if count > 1:
             raise ProblemError(422, "bad value", f"there are {count} columns with the name {name!r}", field=name)
-
-
-def raise_first(bad: Bad) -> None:
-    """Refuse rows of which some are bad, by the first of these."""
-    if bad:
-        first = min(bad)
-        raise bad[first].at("row", first + 1)

@@ -50,7 +50,7 @@ def read_batch(body: bytes, limit: int) -> Any:
         _check_columns(table)
         table.validate(full=True)
         batch = _one_batch(table, limit)
-    except (pa.ArrowException, OSError, EOFError, struct.error, ValueError) as error:  # also names that are no UTF-8
+    except (pa.ArrowException, OSError, EOFError, struct.error, ValueError) as error:  # also names that are not UTF-8
         raise ProblemError(
             400, "not an Arrow stream", f"the body can't be read as an Arrow stream: {first_line(error)}"
         ) from None

@@ -39,7 +39,7 @@ def problem_response(problem: ProblemError, headers: Mapping[str, str] | None = 
 
 
 def as_problem(error: Exception) -> tuple[ProblemError, Mapping[str, str] | None]:
-    """What the client is told of something that was raised, and the headers that belong to it."""
+    """What the client learns of something that was raised, and the headers that belong to it."""
     if isinstance(error, ProblemError):
         return error, None
     if isinstance(error, HTTPException):  # an unknown address or a wrong method

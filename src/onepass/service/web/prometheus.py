@@ -17,7 +17,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from onepass import __version__
-from onepass.service.counting import SECONDS, Durations
+from onepass.service.counting import SECONDS, Durations, UpAndDown
 
 if TYPE_CHECKING:
     from onepass.service.state import ServiceState
@@ -37,13 +37,7 @@ class _Series(NamedTuple):
 
 
 _SINCE = "since this process has loaded the model"
-_SCORES = (
-    _Series("scored_rows", "Rows whose prediction was scored before they were learned, {}.", "scored"),
-    _Series("covered_rows", "Scored rows whose target was within its 95 % interval, {}.", "covered"),
-    _Series("correct_rows", "Scored rows whose most probable class was right, {}.", "correct"),
-    _Series("log_loss_sum_up", "How far the sum of the log-losses of scored rows has gone up, {}.", "log_loss"),
-    _Series("log_loss_sum_down", "How far the same sum has gone down: that of numbers can.", "log_loss_down"),
-)
+_SCORED = "Rows whose prediction was scored before they were learned, or rewards of bandits"
 _COUNTERS = (
     _Series("onepass_learned_rows", f"Rows, or rewards of bandits, learned {_SINCE}.", "learned"),
     _Series("onepass_predicted_rows", f"Rows answered with a prediction {_SINCE}.", "predicted"),
@@ -53,15 +47,9 @@ _COUNTERS = (
         f"Rows, or rewards of bandits, counted but not learned, as their target was absurdly far off, {_SINCE}.",
         "set_aside",
     ),
-    *(_Series(f"onepass_{name}", words.format(_SINCE), key) for name, words, key in _SCORES),
-    *(
-        _Series(f"onepass_shadow_{name}", f"Of the candidate: {words.format(_SINCE)}", f"shadow_{key}")
-        for name, words, key in _SCORES
-    ),
+    _Series("onepass_scored_rows", f"{_SCORED}, {_SINCE}.", "scored"),
+    _Series("onepass_shadow_scored_rows", f"The same of the candidate, {_SINCE}.", "shadow_scored"),
     _Series("onepass_decisions", f"Decisions that a bandit has made {_SINCE}.", "decisions"),
-    _Series("onepass_rewards", f"Rewards that a bandit has learned {_SINCE}.", "rewards"),
-    _Series("onepass_reward_sum_up", f"How far the sum of the rewards has gone up {_SINCE}.", "reward"),
-    _Series("onepass_reward_sum_down", "How far the same sum has gone down, by rewards below 0.", "reward_down"),
     _Series("onepass_outlier_alarms", f"Rows taken for outliers {_SINCE}.", "outlier_alarms"),
     _Series("onepass_drift_alarms", f"Times that the stream has changed {_SINCE}.", "change_alarms"),
 )
@@ -102,6 +90,17 @@ def _numbers(
         for model, numbers in models.items():
             if key in numbers:
                 family.add_metric([model], numbers[key])
+        yield family
+
+
+def _score_sums(name: str, of: str, models: Mapping[str, Mapping[str, UpAndDown]]) -> Iterator[Metric]:
+    """For every metric that a model is scored with, two counters: their difference is the sum over the rows."""
+    for direction in UpAndDown._fields:
+        words = f"How far the sums that the metrics{of} are the means of have gone {direction} {_SINCE}."
+        family = CounterMetricFamily(f"{name}_{direction}", words, labels=["model", "metric"])
+        for model, sums in models.items():
+            for metric, both in sums.items():
+                family.add_metric([model, metric], getattr(both, direction))
         yield family
 
 
@@ -150,6 +149,9 @@ class Metrics:
         yield GaugeMetricFamily("onepass_ready", "Whether all models are ready.", float(self._state.is_ready))
         counters = {model.name: model.counters for model in models}
         yield from _numbers(CounterMetricFamily, _COUNTERS, counters)
+        yield from _score_sums("onepass_score_sum", "", {model.name: model.score_sums for model in models})
+        shadows = {model.name: model.shadow_score_sums for model in models}
+        yield from _score_sums("onepass_shadow_score_sum", " of candidates", shadows)
         yield from _numbers(GaugeMetricFamily, _GAUGES, counters)
         for name, words, key in _HISTOGRAMS:
             yield _histogram(name, words, "model", {model.name: model.durations[key] for model in models})

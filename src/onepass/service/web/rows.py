@@ -1,13 +1,13 @@
 """Operations on rows: predict, learn, label, decide, compare arms, reward, explain; alone or many at once."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from onepass.service.errors import ProblemError
 from onepass.service.web.bodies import Lines
 from onepass.service.web.operations import Call
-from onepass.service.wire import LearnRequest, Prediction, PredictRequest, Rows
+from onepass.service.wire import LearnRequest, Prediction, PredictRequest, RowsRequest
 
 __all__ = [
     "arms",
@@ -56,9 +56,9 @@ async def predict_arrow(call: Call) -> dict[str, Any]:
     return await call.model.predict_rows(_batch(call), call.query.get("level", 0.95))
 
 
-async def learn(call: Call) -> Any:
+def learn(call: Call) -> Awaitable[Any]:
     """One row with its target."""
-    return await call.model.learn(call.body)
+    return call.model.learn(call.body)
 
 
 async def learn_lines(call: Call) -> Any:
@@ -70,7 +70,7 @@ async def learn_lines(call: Call) -> Any:
         words = "rows of a batch can't have ids: they are one request; give its id as the parameter ?id="
         raise lines.refused(ProblemError(422, "bad value", words, field="id"), named)
     try:
-        return await call.model.learn_rows(Rows(records=records), **call.query)
+        return await call.model.learn_rows(RowsRequest(records=records), **call.query)
     except ProblemError as problem:
         if problem.place is None:
             raise
@@ -82,10 +82,10 @@ async def learn_arrow(call: Call) -> Any:
     return await call.model.learn_rows(_batch(call), **call.query)
 
 
-def _batch(call: Call) -> Rows:
+def _batch(call: Call) -> RowsRequest:
     """The rows of an Arrow batch, whose columns must mean something to the model."""
     call.model.published.model.refuse_unknown(call.body.schema.names)
-    return Rows(table=call.body)
+    return RowsRequest(table=call.body)
 
 
 def _record(request: LearnRequest) -> dict[str, Any]:

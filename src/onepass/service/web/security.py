@@ -2,7 +2,7 @@
 
 A browser sends a cookie whichever page made it ask, so a request with a cookie (or without tokens at all) that changes
 something must come from our own page. A name that points to this machine must not make a browser take another site's
-page for ours: on a loopback address only known hosts are answered (DNS rebinding).
+page for the service's own: on a loopback address only known hosts are answered (DNS rebinding).
 """
 
 import time
@@ -149,7 +149,7 @@ class Security:
         raise ProblemError(401, "not authenticated", _UNKNOWN)
 
     def _used(self, token: Token | None, scope: Scope, page: Headers | None = None) -> Principal:
-        """Who has a token, or the session of a page that it began; the name is noted also if the page is not ours."""
+        """Who has a token, or the session of a page that it began; the name is noted for other pages, too."""
         principal = principal_of(token)
         scope["onepass.principal"] = principal.name
         if page is not None:

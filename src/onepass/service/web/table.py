@@ -309,7 +309,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "metrics",
         "Show how well labels were predicted before they were learned.",
         "read",
-        (_get(models.metrics, {"n": 8, "log_loss": 8.1, "coverage": 0.95}),),
+        (_get(models.metrics, {"rows": 8, "scores": {"rmse": 812.0, "coverage_95": 0.95}}),),
     ),
     Operation(
         "GET",

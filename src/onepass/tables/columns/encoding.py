@@ -16,6 +16,7 @@ import pyarrow as pa
 from scipy.sparse import csr_array, hstack
 
 from onepass._typing import FloatArray
+from onepass.estimators.rows import Rows
 from onepass.estimators.scaling import zero_for_nan
 from onepass.files.state import Parameters
 from onepass.tables.columns.column import Column, column_class
@@ -23,23 +24,12 @@ from onepass.tables.columns.names import COLUMN_KINDS
 from onepass.tables.columns.number import FARTHEST, Number, note_far
 from onepass.tables.columns.text import Text
 from onepass.tables.columns.values import Bad, as_numbers, parse_numbers
+from onepass.tables.reasons import Reason
 
-__all__ = ["Encoded", "Encoding"]
+__all__ = ["Encoding"]
 
 _SCRATCH = 2**18  # numbers that are scaled before they are turned into rows
 _room = threading.local()
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """Rows as numbers, ``(n, d)``, and why some were rejected: a row that is bad is all zeros.
-
-    A number that is missing is NaN. Where a column holds text the rows are sparse, and it is 0, the mean.
-    """
-
-    X: Any
-    bad: Bad
-    keys: tuple[str, ...] | None = None  # in a model per key
 
 
 @dataclass(frozen=True)
@@ -60,8 +50,8 @@ class Encoding:
     columns: tuple[Column, ...]  # those of text last
     ignored: Mapping[str, str]  # name -> reason
     left_out: tuple[str, ...] = ()  # as asked
-    doubts: Mapping[str, str] = field(default_factory=dict, compare=False)
-    """Why columns may be something else than they were taken for, by name; not in files."""
+    doubts: Mapping[str, Reason] = field(default_factory=dict, compare=False)
+    """Why columns may be numbers although they were not taken for that, by name; not in files."""
 
     @cached_property
     def unused(self) -> frozenset[str]:
@@ -121,8 +111,11 @@ class Encoding:
         """Arrow types in which to ask a reader for the columns."""
         return {column.name: column.arrow_type for column in self.columns}
 
-    def encode(self, record_batch: Any) -> Encoded:
-        """Turn the rows of an Arrow record batch into numbers."""
+    def encode(self, record_batch: Any) -> Rows:
+        """Turn the rows of an Arrow record batch into numbers; a row with a bad value is all zeros.
+
+        A number that is missing is NaN. Where a column holds text the rows are sparse, and it is 0, the mean.
+        """
         bad: Bad = {}
         plan = self._plan
         X = np.empty((record_batch.num_rows, plan.width))
@@ -133,13 +126,13 @@ class Encoding:
             column.fill(_column_of(record_batch, column.name), X[:, at : at + len(column.features)], bad)
         X[list(bad)] = 0.0
         if not self.texts:
-            return Encoded(X, bad)
+            return Rows(X, bad=bad)
         X = zero_for_nan(X)
         words = [text.rows(_column_of(record_batch, text.name)) for text in self.texts]
         sparse = csr_array(hstack([csr_array(X), *words], format="csr"))
         for row in bad:
             sparse.data[sparse.indptr[row] : sparse.indptr[row + 1]] = 0.0
-        return Encoded(sparse, bad)
+        return Rows(sparse, bad=bad)
 
     def encode_one(self, values: Mapping[str, Any]) -> FloatArray | None:
         """Turn one row of plain values into the numbers ``(1, d)`` that `encode` makes of it, but faster.

@@ -31,9 +31,11 @@ from onepass.tables.columns.number_format import (
     likely_decimal,
     likely_number_format,
 )
+from onepass.tables.columns.roles import is_identifier_name
 from onepass.tables.columns.text import TextSize, is_prose
 from onepass.tables.columns.values import as_numbers, as_texts, describe_type, is_member, is_numeric, is_text, plain
 from onepass.tables.columns.wording import listed, quoted
+from onepass.tables.reasons import Reason
 
 __all__ = ["BUCKETS", "ONE_HOT", "WRONG", "FirstValues", "InferenceOptions", "infer", "notation_of"]
 
@@ -41,6 +43,8 @@ ONE_HOT = 20  # categories that get a feature each
 BUCKETS = 64  # features that more of them share
 WRONG = 0.02  # share of the first rows that may have a value of another kind than their column
 _NEARLY = 0.8  # share of numbers from which on a column of texts is worth a doubt
+_FEWEST_NAMED = 20  # rows before their names are taken for identifiers, not for numbers that happen to differ
+_IDENTIFIES = "an identifier by its name, and different in every row"
 _FEWEST_DATES = 5  # different numbers that have to be dates before all of them are
 _CENTURY = 36525.0  # days before or after 1970 in which such dates lie
 
@@ -88,7 +92,7 @@ def infer(
     asked = InferenceOptions(**options)
     columns: list[Column] = []
     ignored: dict[str, str] = {}
-    doubts: dict[str, str] = {}
+    doubts: dict[str, Reason] = {}
     for name in sample.schema.names:
         if name in leave_out:
             continue
@@ -97,9 +101,12 @@ def infer(
         found = _infer_column(values, kind, asked)
         if isinstance(found, str):
             ignored[name] = found
+            if found == _IDENTIFIES:
+                doubts[name] = Reason("identifier_ignored", name)
         else:
             columns.append(found)
-        if kind is None and not isinstance(found, Number | Date) and (doubt := _nearly_numbers(values)):
+        is_open = kind is None and name not in doubts and not isinstance(found, Number | Date)
+        if is_open and (doubt := _nearly_numbers(values)):
             doubts[name] = doubt
     columns.sort(key=lambda column: column.is_sparse)  # their features come last
     return Encoding(tuple(columns), ignored, doubts=doubts)
@@ -223,7 +230,10 @@ def _objection(values: FirstValues, kind: str, one_hot: int) -> str:
     """Why there is nothing to be learned from a column that the user has not asked for."""
     if kind == "number":
         numbers = as_numbers(values.array, values.name, {}, values.as_numbers[0])
-        return "it numbers the rows" if _counts_rows(numbers[np.isfinite(numbers)]) else ""
+        known = numbers[np.isfinite(numbers)]
+        if _counts_rows(known):
+            return "it numbers the rows"
+        return _IDENTIFIES if is_identifier_name(values.name) and _all_differ(known) else ""
     known = values.texts.drop_null()
     if kind == "category" and len(known) >= 100:
         levels = known.unique()
@@ -244,16 +254,22 @@ def _likely_kind(values: FirstValues) -> str:
     return "date" if values.as_dates[1] >= 1.0 - WRONG else "category"
 
 
-def _nearly_numbers(values: FirstValues) -> str:
+def _nearly_numbers(values: FirstValues) -> Reason | None:
     """What keeps a column from being one of numbers, if that is but a few of its values."""
     written, share = values.as_numbers
     if not is_text(values.array) or share < _NEARLY:
-        return ""
+        return None
     known = values.known_numbers
     others = known.filter(pc.invert(written.reads(known))).unique().to_pylist()
     if not others or values.are_codes:
-        return ""
-    return f"{100.0 * share:.1f} % of its values are numbers, but not {listed([quoted(one) for one in others], 3)}"
+        return None
+    return Reason("nearly_numbers", values.name, share=share, others=listed([quoted(one) for one in others], 3))
+
+
+def _all_differ(values: FloatArray) -> bool:
+    """Whether whole numbers are all different, in so many rows that this is not by chance."""
+    whole = len(values) >= _FEWEST_NAMED and bool((values == np.floor(values)).all())
+    return whole and len(np.unique(values)) == len(values)
 
 
 def _counts_rows(values: FloatArray) -> bool:

@@ -1,7 +1,7 @@
 """Words that mean a missing value, which depend on the column.
 
 `NA` among numbers is a missing one. As a frequent answer of a column of texts it is a value like any other: no alley
-beside the house, no internet service, no damage. So readers keep words as they are, and each column knows its own.
+at the house, no internet service, no damage. So readers keep words as they are, and each column knows its own.
 """
 
 from collections.abc import Sequence

@@ -44,7 +44,7 @@ class NumberFormat:
     ----------
     decimal : the decimal sign, "." or ","
     grouped : whether thousands may be set apart, by spaces, apostrophes or the other one of these signs
-    unit : what may stand before or after a number: a currency or "%"
+    unit : what may come before or after a number: a currency or "%"
     missing_words : what stands for a missing number
     unsure : whether the decimal sign might as well be the other one, as far as the first rows show
 

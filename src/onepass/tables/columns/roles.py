@@ -1,5 +1,6 @@
-"""Columns that are not inputs: the weight of a row, and the key whose model it belongs to."""
+"""Columns that are not inputs: the weight of a row, the key whose model it belongs to, and what only names a row."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,24 @@ from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.values import Bad, as_numbers, as_texts
 from onepass.tables.reasons import Reason
 
-__all__ = ["check_weights", "read_keys", "read_weights"]
+__all__ = ["check_weights", "is_identifier_name", "read_keys", "read_weights"]
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_IDENTIFIERS = (
+    *("id", "ids", "uid", "uuid", "guid", "pk", "identifier", "phone", "ssn", "isbn", "ean", "sku"),
+    *("zip", "zipcode", "postcode", "postal", "plz"),
+)
+
+
+def is_identifier_name(name: str) -> bool:
+    """Whether a column is called as one that names things in digits, which measure nothing.
+
+    Examples
+    --------
+    >>> [is_identifier_name(name) for name in ("customer_id", "zipCode", "ID", "idle", "width", "solid")]
+    [True, True, True, False, False, False]
+    """
+    return any(word.lower() in _IDENTIFIERS for word in _WORDS.findall(name))
 
 
 def read_weights(array: Any, name: str, bad: Bad) -> FloatArray:

@@ -2,7 +2,7 @@
 
 Nearly every row has another text, but the words of a text were seen before. There are many of them and a row has few,
 so the features are sparse. They are nearly uncorrelated, too: on sentences of documentation 65,536 features with
-independent weights told their origin far better than 1,024 or 2,048 with all correlations, in a fraction of the time.
+independent weights predicted their origin far better than 1,024 or 2,048 with all correlations, in much less time.
 
 Words count by the logarithm of their number, pairs less than the words they are made of, and every text has the same
 length as a vector, so that a long text is not more certain than a short one and one prior suits all.
@@ -33,7 +33,7 @@ __all__ = ["Text", "TextSize", "has_words_to_learn", "is_prose"]
 _BETWEEN_WORDS = r"[^\pL\pM\pN_]+"  # anything but letters, marks, digits and underscores, of any script
 _WORD_OF_LETTERS = r"(^|\s)\S*\pL{2}"
 _FEW_WORDS = 5  # with fewer it may be a name or an address
-_OWN_WORDS = 0.5  # share of words that stand in one text alone, or nearly so, if texts are names
+_OWN_WORDS = 0.5  # share of words that occur in one text alone, or nearly so, if texts are names
 _PAIR = 0.3  # of the weight of a word; more of it made words count too little
 _MOST_TERMS = 4_000  # words and pairs that are kept for the names of features
 _MOST_NAMED = 3  # in the name of one feature

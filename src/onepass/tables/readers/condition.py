@@ -160,7 +160,7 @@ class _Parser:
             return self._error(word.start(), f"{word[0]} is unknown here; write and, or, not, in, ==, != as in Python")
         return self._error(place, "this is where the condition can't be understood; an example is price > 0 and km < 5")
 
-    # What may stand where a condition is expected.
+    # What is allowed where a condition is expected.
 
     def _condition(self, node: ast.expr) -> Node:
         if isinstance(node, ast.BoolOp):
@@ -220,7 +220,7 @@ class _Parser:
         if len(kinds) > 1:
             raise self._wrong(
                 node,
-                "a text and a number don't compare; texts stand in quotes, names of columns with spaces or signs in "
+                "a text and a number don't compare; texts need quotes, names of columns with spaces or signs in "
                 "backticks",
             )
         return kinds.pop() if kinds else "number"

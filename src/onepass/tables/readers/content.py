@@ -43,7 +43,7 @@ class ContentReader:
             raise StreamError(f"{file} can't be read: {error.strerror}") from None
 
     def advance(self, size: int) -> Content:
-        """Go on up to so many bytes from the beginning, or to the end of the file, and say what stands there."""
+        """Go on up to so many bytes from the beginning, or to the end of the file, and say what is there."""
         while self.size < size and not self._stopped:
             end = min(size, HEAD) if self.size < HEAD else size  # no piece goes beyond the head
             n = self._opened.readinto(self._buffer[: min(_PIECE, end - self.size)])

@@ -37,7 +37,7 @@ class CsvFile(TableFile):
         self.name: str = stream.name
         text = stream.peek(2**16).decode("utf-8", errors="replace")
         lines = [line for line in text.split("\n")[:10] if line.strip()]
-        # A delimiter stands in every line; the last line may have been cut.
+        # A delimiter is in every line; the last line may have been cut.
         self._delimiter = options.delimiter or max(
             _DELIMITERS, key=lambda sign: min(line.count(sign) for line in lines[:-1] or lines)
         )

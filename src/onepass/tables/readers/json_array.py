@@ -1,7 +1,7 @@
 """One JSON array of objects as JSON lines: its elements are found as the text arrives, and end with a line break each.
 
 Strings and brackets are followed by arithmetic on whole parts of the text: a quote that is not escaped begins or ends a
-string, and outside of strings brackets count up and down. A comma at depth 1 stands between two elements.
+string, and outside of strings brackets count up and down. A comma at depth 1 separates two elements.
 """
 
 import re

@@ -5,6 +5,7 @@ a bad line costs that line only.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,7 @@ from pyarrow import json as arrow_json
 
 from onepass.tables.readers.batches import Malformed, RowBatch, as_record_batch, rows_after, shortened_bytes
 from onepass.tables.readers.byte_stream import ByteStream, LongLine, chunks, end_of_lines, is_text, n_lines
+from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.json_array import elements_as_lines
 from onepass.tables.readers.notes import Note
 from onepass.tables.readers.options import ReadOptions
@@ -21,6 +23,9 @@ from onepass.tables.readers.source import FileFormat, TableFile
 from onepass.tables.reasons import Reason
 
 __all__ = ["JSON", "JsonFile"]
+
+
+_GEO_JSON = re.compile(rb'\s*\{([^\[]{0,4096}"type"\s*:\s*"FeatureCollection"|\s*"features"\s*:\s*\[)')
 
 
 def _first_sign(head: bytes) -> bytes:
@@ -38,6 +43,7 @@ class JsonFile(TableFile):
         self._stream = stream
         self.name: str = stream.name
         self.grows_by_lines: bool = _first_sign(stream.peek(2**16)) != b"["
+        _check_is_table(stream.peek(2**16), stream.name)
         if not self.grows_by_lines:
             stream.go_through(lambda parts: elements_as_lines(parts, stream.name))
 
@@ -69,6 +75,18 @@ class JsonFile(TableFile):
 
 
 JSON = FileFormat("JSON", _recognises, JsonFile)
+
+
+def _check_is_table(head: bytes, name: str) -> None:
+    """Refuse one object that holds all rows, in which no line is a row."""
+    rows = "the rows must be one array of objects, or one object per line"
+    if _GEO_JSON.match(head):
+        raise StreamError(
+            f"{name} is GeoJSON, which holds its rows in 'features', and {rows}: convert it, such as with "
+            "jq -c '.features[].properties'"
+        )
+    if head.lstrip().split(b"\n", 1)[0].strip() == b"{":
+        raise StreamError(f"{name} is one JSON object over several lines, and {rows}: convert it, such as with jq -c")
 
 
 def _parsed(text: bytes, types: dict[str, Any], line: int, rows: int) -> RowBatch | None:

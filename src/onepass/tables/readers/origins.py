@@ -102,7 +102,7 @@ class _GivenBytes(io.BytesIO):
 
 @dataclass(frozen=True)
 class StandardInputBytes:
-    """Standard input, which goes on where it stands whenever it is opened."""
+    """Standard input, which continues where it was left whenever it is opened."""
 
     name: str = "standard input"
 

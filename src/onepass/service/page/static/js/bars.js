@@ -1,4 +1,4 @@
-// Numbers as a table with a bar beside each, and what is not known about them as a whisker: weights, what columns add,
+// Numbers as a table with a bar next to each, and what is not known about them as a whisker: weights, what columns add,
 // arms, probabilities. The table is its own text for those who don't see the bars.
 
 import { clamp, padded, scale } from "./axes.js";

@@ -3,14 +3,14 @@
 import { usual } from "./axes.js";
 import { Chart } from "./chart.js";
 import { count, h, percent, plural } from "./dom.js";
-import { byChance, chanceRange, curve, judged, score, scoresOf, sinceShadow, unscored } from "./scores.js";
+import { byChance, chanceRange, curve, isBetter, judged, metricsOf, score, sinceShadow, unscored } from "./scores.js";
 
 const ROWS = { label: "rows learned", words: count, whole: true };
 const REWARDS = { ...ROWS, label: "rewards learned" };
 const share = (value) => percent(value, 1);
 const wholePercent = (value) => percent(value);
 
-/** Scores over the rows, one of several at a choice, the candidate's beside. */
+/** Scores over the rows, one of several at a choice, with the candidate's. */
 export class LearningCurve {
   constructor() {
     this.choice = h("fieldset", { class: "choice" }, h("legend", { class: "unseen" }, "Score"));
@@ -22,19 +22,19 @@ export class LearningCurve {
 
   update(report) {
     this.report = report;
-    const scores = scoresOf(report);
-    if (this.scores !== scores || !this.begun) this.#begin(scores);
+    if (!this.begun) this.#begin();
     this.#draw();
   }
 
-  #begin(scores) {
+  #begin() {
     const { report } = this;
-    this.scores = scores;
+    this.scores = Object.fromEntries(metricsOf(report).map((one) => [one.name, one]));
     this.begun = report.rows > 0; // the choice is made by the first scores, and then stays
     this.chosen = first(report);
     const option = (name) => h("label", {}, h("input", { type: "radio", name: "score", value: name, checked: name === this.chosen,
-      onchange: () => { this.chosen = name; this.chart = null; this.#draw(); } }), scores[name].title);
-    this.choice.replaceChildren(this.choice.firstElementChild, ...(Object.keys(scores).length > 1 ? Object.keys(scores).map(option) : []));
+      onchange: () => { this.chosen = name; this.chart = null; this.#draw(); } }), this.scores[name].title);
+    const names = Object.keys(this.scores);
+    this.choice.replaceChildren(this.choice.firstElementChild, ...(names.length > 1 ? names.map(option) : []));
     this.chart = null;
   }
 
@@ -46,15 +46,15 @@ export class LearningCurve {
       return;
     }
     if (!this.chart) {
-      this.chart = new Chart({ label: one.label, x: report.arms ? REWARDS : ROWS, y: { label: one.label, words: one.words, low: one.low, high: one.high }, height: 270 });
+      this.chart = new Chart({ label: one.label, x: report.arms ? REWARDS : ROWS, y: { label: one.label, words: one.words, high: one.high }, height: 270 });
       this.holder.replaceChildren(this.chart.element);
     }
     const own = curve(report, chosen);
     const each = report.arms ? "rewards" : "rows";
     const columns = [[`all ${each} so far`, "thin blue", own.totals], [`recent ${each}${report.shadow ? ", this model" : ""}`, "blue", own.means]];
     if (one.expected) {
-      const [name, factor, words] = one.expected;
-      columns.push([words, "dashed violet", curve(report, name).means.map((value) => factor * value)]);
+      const { name, factor } = one.expected;
+      columns.push(["expected by the model", "dashed violet", curve(report, name).means.map((value) => factor * value)]);
     }
     const series = columns.map(([name, look, ys]) => ({ name, kind: look.split(" ").slice(0, -1).join(" "), color: look.split(" ").at(-1), xs: own.ends, ys }));
     const shadow = shadowCurve(report, chosen);
@@ -65,29 +65,30 @@ export class LearningCurve {
     this.chart.update({
       series,
       begin: unscored(report),
+      line: one.goal === null ? undefined : { y: one.goal, name: "as it should be" },
       high: usual(series.flatMap((shown) => shown.ys)),
       heads: [each, ...columns.map(([name]) => name)],
       rows: own.ends.map((end, i) => [end, ...columns.map(([, , ys]) => ys[i])]),
       summary: `Over all rows ${one.words(score(report.scores, chosen))}.`,
     });
-    this.words.textContent = WORDS[chosen] + beginWords(report, each) + (shadow ? shadowWords(report, chosen, one) : "");
+    this.words.textContent = meaningWords(one) + beginWords(report, each) + (shadow ? shadowWords(report, chosen, one) : "");
   }
 }
 
-/** The score to begin with: where a few wild rows make up most of the error, the one that can stand them. */
+/** The score to begin with: where a few wild rows make up most of the error, one that tolerates them. */
 function first(report) {
-  const { rmse, mae } = report.scores ?? {};
-  return rmse > 2.5 * mae ? "log_loss" : Object.keys(scoresOf(report))[0];
+  const metrics = metricsOf(report);
+  const errors = metrics.filter((one) => one.unit === "target").map((one) => score(report.scores, one.name));
+  const wild = errors.length > 1 && Math.max(...errors) > 2.5 * Math.min(...errors);
+  return ((wild && metrics.find((one) => one.unit === "nats")) || metrics[0]).name;
 }
 
-const WORDS = {
-  mae: "How far predictions were from the targets, on average. The dashed line is the error that the model expected: the closer both are, the better it knows its own error.",
-  rmse: "Like the mean error, but large errors count more. The dashed line is the error that the model expected: the closer both are, the better it knows its own error.",
-  log_loss: "How surprising the targets were to the model: the lower, the better. It rewards predictions that are right and as sure as they should be.",
-  accuracy: "How often the most probable class was right. The dashed line is how often the model expected to be right: the closer both are, the better.",
-  brier: "Squared distance of the probabilities from what came: the lower, the better.",
-  reward: "Mean reward of the chosen arms. It rises as the bandit learns which arm is good in which context.",
-};
+/** What a metric is, which values are good, and what the dashed line is for. */
+function meaningWords({ meaning, goal, larger_is_better: larger, expected, words }) {
+  const good = goal !== null ? `It should be ${words(goal)}.` : `The ${larger ? "higher" : "lower"}, the better.`;
+  const known = expected ? " The dashed line is what the model expected: the closer both are, the better it knows its own error." : "";
+  return `${meaning} ${good}${known}`;
+}
 
 /** Where the curve begins, if that is not the first row. */
 function beginWords(report, each) {
@@ -95,7 +96,7 @@ function beginWords(report, each) {
   return before ? ` The first ${count(before)} ${each} were learned without a score; the curve begins after them.` : "";
 }
 
-/** The curve of a candidate over the rows of the model beside which it learns; at(row) is its value there, or null. */
+/** The curve of a candidate over the rows of the model next to which it learns; at(row) is its value there, or null. */
 function shadowCurve(report, name) {
   if (!report.shadow?.rows) return null;
   const { ends, means } = curve(report.shadow, name, report);
@@ -106,41 +107,42 @@ function shadowCurve(report, name) {
 function shadowWords(report, name, one) {
   const [mine, its] = [sinceShadow(report, name), score(report.shadow.scores, name)];
   if (mine === null || its === null) return "";
-  const better = name === "accuracy" ? its > mine : its < mine;
-  return ` Over the ${plural(report.shadow.rows, "row")} that the shadow has learned, it was ${better ? "better" : "no better"}: ${one.words(its)} against ${one.words(mine)}.`;
+  return ` Over the ${plural(report.shadow.rows, "row")} that the shadow has learned, it was ${isBetter(one, its, mine) ? "better" : "no better"}: ${one.words(its)} against ${one.words(mine)}.`;
 }
 
-/** How often the truth was in the 95 % interval. */
+/** A share of rows that should have a certain value, such as those within their 95 % interval. */
 export class Coverage {
-  constructor() {
+  constructor(metric) {
+    this.metric = metric;
     this.words = h("p", { class: "muted" });
-    this.chart = new Chart({ label: "Coverage of the 95 % interval", x: ROWS,
-      y: { label: "Share of rows within their 95 % interval", words: share, tick: wholePercent, high: 1 }, height: 220 });
+    this.chart = new Chart({ label: metric.label, x: ROWS,
+      y: { label: metric.label, words: share, tick: wholePercent, high: 1 }, height: 220 });
     this.element = h("section", { class: "card", "aria-labelledby": "coverage-title" }, h("h3", { id: "coverage-title" }, "Coverage"), this.words, this.chart.element);
   }
 
   update(report) {
-    const found = curve(report, "coverage_95");
-    const half = found.sizes.map((n) => byChance(0.95, n));
-    const low = half.map((one) => 0.95 - one);
-    const total = report.scores.coverage_95;
+    const { name, goal } = this.metric;
+    const found = curve(report, name);
+    const half = found.sizes.map((n) => byChance(goal, n));
+    const low = half.map((one) => goal - one);
+    const total = report.scores[name];
     const series = [{ name: "recent rows", color: "blue", xs: found.ends, ys: found.means }];
-    const shadow = shadowCurve(report, "coverage_95");
+    const shadow = shadowCurve(report, name);
     if (shadow) series.push({ name: "shadow", color: "orange", xs: shadow.ends, ys: shadow.means });
     this.chart.update({
       series,
       begin: unscored(report),
-      band: { xs: found.ends, low, high: half.map((one) => Math.min(1, 0.95 + one)), name: "by chance" },
-      line: { y: 0.95, name: "95 %" },
-      low: Math.min(0.8, ...found.means), // a shadow that has just begun may be anywhere
+      band: { xs: found.ends, low, high: half.map((one) => Math.min(1, goal + one)), name: "by chance" },
+      line: { y: goal, name: wholePercent(goal) },
+      low: Math.min(goal - 0.15, ...found.means), // a shadow that has just begun may be anywhere
       heads: ["rows", "covered", ...(shadow ? ["shadow"] : [])],
       rows: found.ends.map((end, i) => [end, found.means[i], ...(shadow ? [shadow.at(end)] : [])]),
-      summary: `${share(total)} over all rows; it should be 95 %.`,
+      summary: `${share(total)} over all rows; it should be ${wholePercent(goal)}.`,
     });
-    const off = total - 0.95;
-    const chance = byChance(0.95, report.rows);
+    const off = total - goal;
+    const chance = byChance(goal, report.rows);
     const verdict = Math.abs(off) <= chance ? "That is as it should be." : off < 0 ? "That is less than it should be: the model is too sure." : "That is more than it should be: the model is not sure enough.";
-    this.words.textContent = `${share(total)} of the targets were in their 95 % interval. ${judged(report.rows, verdict)}`;
+    this.words.textContent = `${this.metric.meaning} It was ${share(total)}. ${judged(report.rows, verdict)}`;
   }
 }
 

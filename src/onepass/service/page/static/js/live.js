@@ -8,7 +8,7 @@ const LONGEST = 30000;
 /**
  * Call an asynchronous look until stop() of what is returned is called; now() looks at once.
  *
- * away(problem, seconds) is told when the service does not answer, and away(null) when it does again; a refusal that has
+ * away(problem, seconds) is called when the service does not answer, and away(null) when it does again; a refusal that has
  * a meaning of its own goes to refused(problem), and the looks go on if that returns true.
  */
 export function watch(look, { away, refused }) {

@@ -76,7 +76,7 @@ function askToSignIn(why) {
   show(new SignIn(why, begin));
 }
 
-/** Begin with whoever is signed in. */
+/** Begin with the user who is signed in. */
 async function begin(why = "new") {
   try {
     user = await whoAsks();

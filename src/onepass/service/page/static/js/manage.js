@@ -63,7 +63,7 @@ export class Manage {
   #shadowContent() {
     const { name, shadow } = this.status;
     if (!shadow) {
-      return [h("p", { class: "muted" }, "Another model, the candidate, can learn the same rows without answering requests; its scores are shown beside this model's. Send it like this:"),
+      return [h("p", { class: "muted" }, "Another model, the candidate, can learn the same rows without answering requests; its scores are shown next to this model's. Send it like this:"),
         command(`curl -X PUT --data-binary @candidate.onepass \\\n  -H "Authorization: Bearer $TOKEN" \\\n  -H "Content-Type: application/octet-stream" \\\n  ${location.origin}/${modelPath(name, "shadow")}`)];
     }
     return [h("p", {}, `A candidate (${shadow.kind}) learns the same rows; it has learned ${plural(shadow.n_seen, "row")}.`),

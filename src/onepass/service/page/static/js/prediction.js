@@ -11,7 +11,7 @@ export function predictionWords(found, target) {
   return `${target.name} ${number(found.mean)}, with a probability of 95 % between ${number(found.lower)} and ${number(found.upper)}.`;
 }
 
-/** The element that shows a prediction; before is an earlier one of the same row, which is shown faintly beside it. */
+/** The element that shows a prediction; before is an earlier one of the same row, which is shown faintly next to it. */
 export function drawPrediction(found, target, before) {
   if (found.probabilities) {
     const rows = Object.entries(found.probabilities).map(([label, share]) => {

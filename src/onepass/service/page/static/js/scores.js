@@ -1,42 +1,28 @@
-// What the scores of a model mean, and how they are cut into curves that can be read.
+// What the scores of a model mean, and how they are cut into curves that can be read. Which there are, the service says.
 
 import { number, percent, plural } from "./dom.js";
 
 const POINTS = 100; // of a curve
 const FEWEST = 48; // rows that a mean is of
 const ENOUGH = 30; // rows for a verdict
-const SQUARED = new Set(["rmse"]);
 
-/** Scores that can be shown over the rows, by what is predicted; the first ones are compared with what was expected. */
-export const NUMBERS = {
-  mae: { title: "mean error", label: "Mean absolute error", expected: ["std", Math.sqrt(2 / Math.PI), "expected by the model"], words: number },
-  rmse: { title: "RMSE", label: "Root mean squared error", expected: ["std", 1, "predicted std"], words: number },
-  log_loss: { title: "log loss", label: "Log loss, nats per row", words: number },
-};
-export const CLASSES = {
-  log_loss: { title: "log loss", label: "Log loss, nats per row", words: number },
-  accuracy: { title: "accuracy", label: "Share of right classes", expected: ["confidence", 1, "expected by the model"], words: (value) => percent(value, 1), high: 1 },
-  brier: { title: "Brier score", label: "Brier score", words: number },
-};
-export const REWARDS = { reward: { title: "reward", label: "Mean reward", words: number } };
+const WORDS = { share: (value) => percent(value, 1) };
 
-export function scoresOf(report) {
-  if (report.arms) return REWARDS;
-  return "log_likelihood" in report.over_time ? NUMBERS : CLASSES;
+/** The metrics that a model is scored with, as the service describes them, each with how its values are written. */
+export function metricsOf(report) {
+  return report.metrics.map((one) => ({ ...one, label: one.meaning.replace(/\.$/, ""), words: WORDS[one.unit] ?? number, high: one.unit === "share" ? 1 : undefined }));
 }
 
-/** The values of a score over the segments of the rows. */
-function values(report, name) {
-  const found = report.over_time;
-  if (name === "log_loss" && found.log_likelihood) return found.log_likelihood.map((value) => -value);
-  return found[name];
-}
+/** The metric of this name. */
+const metric = (report, name) => report.metrics.find((one) => one.name === name);
 
-/** The value of a score over all rows, or the last ones. */
-export function score(scores, name) {
-  if (!scores) return null;
-  if (name === "log_loss" && scores.log_likelihood !== undefined) return -scores.log_likelihood;
-  return scores[name] ?? null;
+/** The value of a metric over all rows, or the last ones. */
+export const score = (scores, name) => scores?.[name] ?? null;
+
+/** Whether a value of a metric is better than another. */
+export function isBetter({ goal, larger_is_better: larger }, value, other) {
+  if (goal !== null) return Math.abs(value - goal) < Math.abs(other - goal);
+  return larger ? value > other : value < other;
 }
 
 /** Rows that a model had learned before the first that was scored. */
@@ -49,8 +35,8 @@ export const unscored = (report) => Math.max(0, (report.n_seen ?? report.rows) -
  * in the recent scores of the service.
  */
 export function curve(report, name, of = report) {
-  const found = values(report, name) ?? [];
-  const squared = SQUARED.has(name);
+  const found = report.over_time[name] ?? [];
+  const squared = metric(report, name)?.is_root;
   const sums = [[0, 0]]; // rows and sum so far
   found.forEach((value, i) => sums.push([report.over_time.rows[i], sums[i][1] + (report.over_time.rows[i] - sums[i][0]) * (squared ? value ** 2 : value)]));
   const window = Math.max(of.rows / 10, FEWEST);
@@ -73,23 +59,23 @@ export function curve(report, name, of = report) {
 export function sinceShadow(report, name) {
   const ends = report.over_time.rows;
   const since = report.rows - report.shadow.rows;
+  const squared = metric(report, name)?.is_root;
   let [n, sum] = [0, 0];
-  values(report, name).forEach((value, i) => {
+  (report.over_time[name] ?? []).forEach((value, i) => {
     const begin = i ? ends[i - 1] : 0;
     const rows = ends[i] - Math.max(begin, since);
     if (rows <= 0) return;
     n += rows;
-    sum += rows * (SQUARED.has(name) ? value ** 2 : value);
+    sum += rows * (squared ? value ** 2 : value);
   });
   if (!n) return null;
-  return SQUARED.has(name) ? Math.sqrt(sum / n) : sum / n;
+  return squared ? Math.sqrt(sum / n) : sum / n;
 }
 
 /** The score that says most about a model at a glance, and its words. */
 export function headline(report) {
-  const scores = scoresOf(report);
-  const name = scores === CLASSES ? "accuracy" : Object.keys(scores)[0];
-  return { name, ...scores[name], value: score(report.scores, name) };
+  const [one] = metricsOf(report);
+  return { ...one, value: score(report.scores, one.name) };
 }
 
 /** A verdict about some rows; it waits until there are enough of them. */

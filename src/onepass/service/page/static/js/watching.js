@@ -4,7 +4,7 @@ import { get, modelPath } from "./api.js";
 import { barTable } from "./bars.js";
 import { Calibration, Coverage, LearningCurve } from "./charts.js";
 import { count, h, moment, number, percent, plural, plusMinus, renew, table } from "./dom.js";
-import { score, scoresOf, unscored } from "./scores.js";
+import { metricsOf, score, unscored } from "./scores.js";
 
 const FIRST = 20; // weights that are shown unless all are asked for
 const PAUSE = 3000; // milliseconds between looks at what is dear to compute
@@ -29,7 +29,10 @@ export class Watch {
     renew(this.tiles, [status.n_seen, status.version, status.pending, status.waiting, report.rows, report.scores], () => tiles(status, report));
     const scored = report.rows > 0;
     const bandit = Boolean(report.arms);
-    if (scored && !bandit && !this.calibration) [this.calibration, this.coverage] = [new Calibration(), "coverage_95" in report.scores ? new Coverage() : null];
+    if (scored && !bandit && !this.calibration) {
+      const share = metricsOf(report).findLast((one) => one.goal !== null && one.unit === "share");
+      [this.calibration, this.coverage] = [new Calibration(), share ? new Coverage(share) : null];
+    }
     const columns = bandit ? [[this.arms], [this.labels, this.facts]]
       : this.coverage ? [[this.coverage, this.weights, this.labels], [this.calibration, this.alarms, this.facts]]
       : [[this.calibration, this.alarms, this.labels], [this.weights, this.facts]];
@@ -63,14 +66,12 @@ function card(title, id) {
 }
 
 function tiles(status, report) {
-  const scores = scoresOf(report);
   const scored = unscored(report) && report.rows ? `${count(report.rows)} scored` : null;
   const found = [[status.kind === "bandit" ? "rewards learned" : "rows learned", count(status.n_seen), scored], ["version", count(status.version)]];
-  for (const [name, one] of Object.entries(scores)) {
-    const [all, recent] = [score(report.scores, name), score(report.recent, name)];
+  for (const one of metricsOf(report)) {
+    const [all, recent] = [score(report.scores, one.name), score(report.recent, one.name)];
     if (all !== null) found.push([one.title, one.words(all), recent === null ? null : `recent ${one.words(recent)}`]);
   }
-  if (report.scores?.coverage_95 !== undefined) found.push(["in the 95 % interval", percent(report.scores.coverage_95, 1), `recent ${percent(report.recent.coverage_95, 1)}`]);
   found.push([status.kind === "bandit" ? "wait for a reward" : "wait for a label", count(status.pending), status.waiting ? plural(status.waiting, "early label") : null]);
   return found.map(([name, value, more]) => h("div", {}, h("dt", {}, name), h("dd", {}, value, more ? h("small", {}, more) : null)));
 }
@@ -119,7 +120,7 @@ class Weights {
 function alarms({ outliers, set_aside: aside, changes, last }, status) {
   const sum = `${plural(outliers, "row")} whose target was not believed, ${aside ? `${count(aside)} set aside as absurdly far off, ` : ""}${plural(changes, "change")} of the relation.`;
   if (!last.length) {
-    return [h("p", { class: "muted" }, outliers + aside + changes ? sum : "None. Targets that are absurdly far off are told here; rows that can't be believed and changes of the truth too, by models that look out for them (options outliers and drift).")];
+    return [h("p", { class: "muted" }, outliers + aside + changes ? sum : "None. Targets that are absurdly far off are listed here; so are rows that can't be trusted and changes of the truth, for models that look out for them (options outliers and drift).")];
   }
   const words = { outlier: "outlier", "set aside": "set aside", change: "change" };
   const base = `#/models/${encodeURIComponent(status.name)}/manage`;

@@ -161,7 +161,7 @@ function sample(kind) {
 
 function tell(words, kind = "", ...more) {
   const status = byId("status");
-  // A screen reader is told when things have come to rest.
+  // A screen reader announces when things have come to rest.
   status.setAttribute("aria-live", isPlaying || stage?.layer?.isDragging ? "off" : "polite");
   status.className = kind;
   status.replaceChildren(words, ...more.flatMap((one) => [" ", one]));

@@ -1,4 +1,4 @@
-// The points of a plot: added by a click or a key, dragged, removed, told in words.
+// The points of a plot: added by a click or a key, dragged, removed, described in words.
 
 import { rounded } from "./state.js";
 import { svg } from "./plot.js";

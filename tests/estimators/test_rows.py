@@ -14,7 +14,7 @@ from onepass import (
     BayesianPerceptronClassifier,
     BayesianPerceptronRegressor,
 )
-from onepass.estimators.batch import Batch
+from onepass.estimators.rows import Rows, as_dense
 
 random = np.random.default_rng(0)
 X = random.normal(size=(120, 3))
@@ -107,7 +107,7 @@ def test_equal_rows_of_coarse_data_are_rows_of_their_own() -> None:
         (np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], 100, axis=0), np.repeat([0, 1, 1, 0], 100)),
         (np.ones((50, 2)), np.ones(50)),
     ):
-        batch = Batch(rows.astype(float), targets.astype(float)[:, None])
+        batch = Rows(rows.astype(float), targets.astype(float)[:, None])
         assert batch.run_length_encoded() is batch
 
 
@@ -123,7 +123,7 @@ def test_missing_numbers_equal_missing_numbers_only() -> None:
     rows = np.repeat(X[:40], 2, axis=0)
     rows[1::4, 1] = np.nan  # in the second row of 20 pairs
     rows[2::4, 2] = rows[3::4, 2] = np.nan  # in both rows of the other 20
-    found = Batch(rows, np.repeat(Y[:40, None], 2, axis=0)).run_length_encoded()
+    found = Rows(rows, np.repeat(Y[:40, None], 2, axis=0)).run_length_encoded()
     np.testing.assert_array_equal(found.full_weights, np.tile([1.0, 1.0, 2.0], 20))
 
 
@@ -132,8 +132,47 @@ def test_sparse_rows_are_compared_exactly() -> None:
     rows[:2, 0], rows[2:4, 0] = 1.0, 0.0
     rows[1, 0] += 1e-15
     rows[3, 0] = 1e-300
-    found = Batch(csr_array(rows), np.repeat(Y, 2)[:, None]).run_length_encoded()
-    dense = Batch(rows, np.repeat(Y, 2)[:, None]).run_length_encoded()
+    found = Rows(csr_array(rows), np.repeat(Y, 2)[:, None]).run_length_encoded()
+    dense = Rows(rows, np.repeat(Y, 2)[:, None]).run_length_encoded()
     np.testing.assert_array_equal(found.full_weights, dense.full_weights)
     np.testing.assert_array_equal(found.full_weights[:4], 1.0)
-    assert isinstance(found.rows, csr_array)
+    assert isinstance(found.X, csr_array)
+
+
+# The record of rows.
+
+
+def known_rows(X: Any) -> Rows:
+    return Rows(
+        X,
+        np.arange(6.0),
+        np.arange(1.0, 7.0),
+        tuple("abcdef"),
+        np.ones((6, 2)),
+        ids=lambda: range(10, 16),
+        rejects=("r",),
+    )
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_what_is_known_of_a_row_stays_with_it(form: Any) -> None:
+    rows = known_rows(form(np.arange(12.0).reshape(6, 2)))
+    for some in (rows.at(slice(1, 5, 3)), rows.at([1, 4]), Rows.joined([rows.at([1]), rows.at(slice(4, 5))])):
+        np.testing.assert_array_equal(as_dense(some.X), [[2.0, 3.0], [8.0, 9.0]])
+        assert some.y.tolist() == [1.0, 4.0]
+        assert some.full_weights.tolist() == [2.0, 5.0]
+        assert some.keys == ("b", "e")
+        assert list(some.ids()) == [11, 14]
+        assert not some.rejects
+    assert rows.at([4, 1]).at([1]).keys == ("b",)
+    assert (rows.n_read, Rows.joined([rows, rows]).n_read) == (7, 14)
+
+
+def test_rows_of_which_only_some_have_weights_are_joined_with_weights_of_1() -> None:
+    light, plain = Rows(np.ones((1, 2)), np.ones(1), np.array([0.5])), Rows(csr_array(np.ones((2, 2))), np.ones(2))
+    joined = Rows.joined([light, plain])
+    assert joined.full_weights.tolist() == [0.5, 1.0, 1.0]
+    assert isinstance(joined.X, np.ndarray)
+    assert isinstance(Rows.joined([plain, plain]).X, csr_array)
+    assert Rows.joined([plain, plain]).weights is None
+    assert Rows.joined([Rows(np.ones((1, 2)))] * 2).y is None

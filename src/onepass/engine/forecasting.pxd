@@ -1,0 +1,45 @@
+from onepass.engine.lag_sums cimport Member, Plan, SeriesView
+
+cimport cython
+
+# What the errors of all series tell about intervals. Then: mean size of errors by step, and the quantile by step.
+cpdef enum:
+    SIZING_SCORED = 0
+    SIZING_RATIO = 1  # typical ratio of a series' errors to those of all
+    SIZING_WIDTH = 2  # mean width of intervals, in units of the series' changes
+    SIZING_HEAD = 3
+
+@cython.final
+cdef class ForecastWorkspace:
+    cdef readonly Py_ssize_t horizon
+    cdef readonly object arrays
+    cdef double[::1] matrix, targets, mean, cov, joint, past, columns, inputs, space, ends, devs, shares
+    cdef double[:, ::1] means, deviations
+    cdef double[:, ::1] correlation
+
+cdef bint _forecast_member(
+    Plan plan, Py_ssize_t number, double* record, const double* priors, const double* inputs, ForecastWorkspace work,
+    bint keep, double* means, double* devs
+) noexcept nogil
+cdef void _keep_belief(
+    const Member* member, const SeriesView* view, Py_ssize_t n_lags, const double* mean, double noise, double centre,
+    double scale
+) noexcept nogil
+cdef Py_ssize_t _n_tests(Plan plan, const double* record) noexcept nogil
+cdef double _error(Plan plan, const double* record, Py_ssize_t member, Py_ssize_t horizon) noexcept nogil
+cdef void _weigh(Plan plan, const double* record, Py_ssize_t horizon, double* shares) noexcept nogil
+cdef double _ratio(Plan plan, const double* record, const double* sizing) noexcept nogil
+cdef double _spread(
+    Plan plan, const double* record, const double* sizing, double ratio, Py_ssize_t step
+) noexcept nogil
+cdef void _start_forecasts(
+    Plan plan, double* record, const double* priors, const double* sizing, ForecastWorkspace work
+) noexcept nogil
+cdef void _score(Plan plan, double* record, double y, bint held_back) noexcept nogil
+cdef void _finish(Plan plan, double* record, double* sizing) noexcept nogil
+cdef (double, double) _one_ahead(Plan plan, double* record, ForecastWorkspace work) noexcept nogil
+cdef (double, double) _accept(double* record, double y, double mean, double std, double far) noexcept nogil
+cdef void _shift_pending(Plan plan, double* record, double shift) noexcept nogil
+cdef void _learn(
+    Plan plan, double* record, double y, const double* inputs, const double* priors, double* sizing, ForecastWorkspace work
+) noexcept nogil

@@ -1,0 +1,255 @@
+"""`ForecastingFleet`: one forecaster per series, with what the series have in common learned from all of them."""
+
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from onepass._typing import FloatArray
+from onepass._validation import as_count, as_flag, as_floats_or_nan
+from onepass.engine.forecasting import ForecastWorkspace, empty_sizing, learn_values
+from onepass.engine.lag_sums import AT_OBSERVED
+from onepass.engine.threads import threads_for
+from onepass.files.state import Arrays, Parameters, as_tally, sized_or_nan
+from onepass.forecasting.forecast import Forecast
+from onepass.forecasting.forecaster import FAR, LARGEST, NEVER, forecast_record
+from onepass.forecasting.members import Member, as_members, as_seasons, default_horizon, default_members, make_plan
+from onepass.forecasting.population import learn_priors, sampled
+from onepass.forecasting.times import Clock, as_times
+
+__all__ = ["ForecastingFleet"]
+
+_FIRST_SHARING = 256  # values after which series share for the first time
+_NEXT_SHARING = 1.3  # times as many values until they share again
+_GROWTH = 1.25  # of the memory for records
+_MOST_GAP = 10_000
+_MOST_STEPS = 2**40
+
+
+class ForecastingFleet:
+    """Forecasts many series, each as `BayesianForecaster` does, with a prior that is learned from all of them.
+
+    The prior of members' weights, the widths of intervals and how they grow with the horizon are shared. A new series
+    is forecast from its third value on with what the others have shown.
+
+    Parameters
+    ----------
+    season_length : number, or sequence of numbers
+        Seasons in steps; 1 is none.
+    horizon, members : see `BayesianForecaster`
+    outliers : bool
+        As for `BayesianForecaster`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onepass.forecasting import ForecastingFleet
+    >>> rng, t = np.random.default_rng(0), np.arange(80)
+    >>> fleet = ForecastingFleet(season_length=7)
+    >>> for key in range(20):
+    ...     _ = fleet.learn(50 + 10 * np.sin(2 * np.pi * (t + key) / 7) + rng.normal(size=80), keys=[key] * 80)
+    >>> forecast = fleet.forecast(7, key=3)
+    >>> expected = 50 + 10 * np.sin(2 * np.pi * (np.arange(80, 87) + 3) / 7)
+    >>> bool(np.abs(forecast.mean - expected).max() < 3)
+    True
+    """
+
+    def __init__(
+        self,
+        season_length: Any = 1,
+        horizon: int | None = None,
+        *,
+        members: Iterable[Member] | None = None,
+        outliers: bool = False,
+    ) -> None:
+        self._seasons = as_seasons(season_length)
+        self.horizon = default_horizon(self._seasons) if horizon is None else as_count(horizon, "horizon")
+        self.members = default_members(self._seasons) if members is None else as_members(members)
+        self.outliers = as_flag(outliers, "outliers")
+        season = round(self._seasons[0]) if self._seasons and self._seasons[0] <= 30 else 1
+        self._plan = make_plan(self.members, self.horizon, season, 0, FAR if self.outliers else NEVER)
+        self._slots: dict[Hashable, int] = {}
+        self._records = np.zeros((0, self._plan.size))
+        self._priors = self._plan.empty_priors()
+        self._sizing = empty_sizing(self.horizon)
+        self._work = ForecastWorkspace(self._plan, self.horizon)
+        self.n_seen = 0
+        """Number of values learned from all series, with those that are missing."""
+        self._next_sharing = _FIRST_SHARING
+        self._clock: Clock | None = None
+        self._steps: dict[Hashable, int] = {}  # the last of each series, where times are given
+
+    def learn(self, y: ArrayLike, *, keys: Sequence[Hashable] | NDArray[Any]) -> Self:
+        """Learn values ``(n,)`` in their order, each of the series of its key; NaN is a value that is missing."""
+        values = np.ascontiguousarray(np.atleast_1d(as_floats_or_nan(y, "y")))
+        names = keys.tolist() if isinstance(keys, np.ndarray) else list(keys)
+        if values.ndim != 1 or len(names) != len(values):
+            raise ValueError(f"keys must name the series of each of the {values.size} values, got {len(names)}")
+        if np.nanmax(np.abs(values), initial=0.0) > LARGEST:
+            raise ValueError(f"y must not be beyond {LARGEST:g}: choose larger units")
+        for key in dict.fromkeys(names):
+            if key not in self._slots:
+                self._slots[key] = len(self._slots)
+        self._make_room()
+        slots = np.fromiter((self._slots[key] for key in names), dtype=np.int64, count=len(names))
+        start = 0
+        while start < len(values):
+            stop = min(len(values), start + self._next_sharing - self.n_seen)
+            self._learn(values[start:stop], slots[start:stop])
+            start = stop
+        return self
+
+    def learn_frame(self, frame: Any) -> Self:
+        """Learn a long table with columns ``unique_id``, ``ds`` and ``y``, one row per value, in any order of series.
+
+        Parameters
+        ----------
+        frame : pandas or polars data frame, or dict of columns
+            ``ds`` are numbers or dates in one rhythm, which the fleet's first two different times set; within a series
+            they must increase, also from call to call. Times that a series leaves out are values that are missing.
+        """
+        missing = [name for name in ("unique_id", "ds", "y") if name not in frame]
+        if missing:
+            raise ValueError(f"the table must have the columns unique_id, ds and y; it lacks {', '.join(missing)}")
+        names = np.asarray(frame["unique_id"])
+        times = as_times(np.asarray(frame["ds"]), len(names))
+        values = as_floats_or_nan(np.asarray(frame["y"]), "y")
+        clock = self._clock_for(times)
+        clock.last = -_MOST_STEPS
+        order = np.lexsort((times, np.unique(names, return_inverse=True)[1].ravel()))
+        steps = np.empty(len(times), dtype=np.int64)
+        different, at = np.unique(times, return_inverse=True)
+        steps = clock.positions(different)[at.ravel()]
+        return self._learn_steps(names[order], steps[order], values[order], clock)
+
+    def _clock_for(self, times: NDArray[Any]) -> Clock:
+        """The fleet's clock, or one that these times set."""
+        if self._clock is not None:
+            if self._clock.are_dates != (times.dtype == np.int64):
+                raise TypeError("ds must be all dates or all numbers")
+            return self._clock.copy()
+        different = np.unique(times)
+        if len(different) < 2:
+            raise ValueError("the first table must have at least two different times, which show the rhythm")
+        clock = Clock(times.dtype == np.int64, different[0].item())
+        clock.learn_step(different[1].item())
+        return clock
+
+    def _learn_steps(self, names: NDArray[Any], steps: NDArray[np.int64], values: FloatArray, clock: Clock) -> Self:
+        """Learn values sorted by series and step, after filling gaps; in the order of time, so that series share."""
+        all_names, all_steps, all_values = [], [], []
+        changed = np.concatenate([[True], names[1:] != names[:-1]])[: len(names)]
+        starts = np.flatnonzero(changed).tolist()
+        ends = dict(self._steps)
+        for start, stop in pairwise([*starts, len(names)]):
+            key, own = names[start].item() if hasattr(names[start], "item") else names[start], steps[start:stop]
+            first = ends.get(key, own[0] - 1)
+            apart = np.diff(np.concatenate([[first], own]))
+            if (apart <= 0).any():
+                raise ValueError(f"ds of the series {key!r} must increase: keep one value for each time, sorted")
+            if own[-1] - first > len(own) + _MOST_GAP:
+                raise ValueError(f"the series {key!r} has a gap of more than {_MOST_GAP} steps: give it a new name")
+            filled = np.full(own[-1] - first, np.nan)
+            filled[own - first - 1] = values[start:stop]
+            all_names += [key] * len(filled)
+            all_steps.append(np.arange(first + 1, own[-1] + 1))
+            all_values.append(filled)
+            ends[key] = int(own[-1])
+        if all_names:
+            order = np.argsort(np.concatenate(all_steps), kind="stable")
+            ordered = [all_names[i] for i in order]
+            self.learn(np.concatenate(all_values)[order], keys=ordered)
+        self._steps, self._clock = ends, clock
+        return self
+
+    def _make_room(self) -> None:
+        """Make a record for each series that is new."""
+        before, wanted = len(self._records), len(self._slots)
+        if wanted <= before:
+            return
+        room = max(wanted, int(_GROWTH * before)) if before else wanted
+        self._records.resize((room, self._plan.size), refcheck=False)
+        for slot in range(before, room):
+            self._plan.begin(self._records[slot], 0.0)
+
+    def _learn(self, values: FloatArray, slots: NDArray[np.int64]) -> None:
+        with threads_for(self._plan.most_weights):
+            no_inputs = np.zeros((len(values), 1))
+            learn_values(self._plan, values, no_inputs, slots, self._records, self._priors, self._sizing, self._work)
+            self.n_seen += len(values)
+            if self.n_seen == self._next_sharing:
+                self._share()
+
+    def _share(self) -> None:
+        """Learn the common prior again."""
+        asked = self._records[sampled(len(self._slots))]
+        shrinkage = [member.shrinkage for member in self.members]
+        for _ in range(2 if not self._priors.any() else 1):
+            self._priors = learn_priors(self._plan, asked, shrinkage, self._priors, self._work)
+        self._next_sharing = int(_NEXT_SHARING * self.n_seen) + 1
+
+    def forecast(self, horizon: int, *, key: Hashable) -> Forecast:
+        """Predict the next ``horizon`` values of a series."""
+        steps = as_count(horizon, "horizon")
+        if key not in self._slots:
+            raise KeyError(f"no values of the series {key!r} have been learned")
+        record = self._records[self._slots[key]]
+        if record[AT_OBSERVED] < 2:
+            raise ValueError(f"a forecast needs at least 2 values, got {int(record[AT_OBSERVED])} of {key!r}")
+        work = self._work if steps == self.horizon else ForecastWorkspace(self._plan, steps)
+        with threads_for(self._plan.most_weights):
+            return forecast_record(self._plan, self.members, record, np.zeros((1, 1)), self._priors, self._sizing, work)
+
+    @property
+    def keys(self) -> list[Hashable]:
+        """The keys of all series, in the order in which they came."""
+        return list(self._slots)
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __repr__(self) -> str:
+        return f"ForecastingFleet(season_length={self._seasons or 1}, n_series={len(self)}, n_seen={self.n_seen})"
+
+    # Files.
+
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
+        if not all(isinstance(key, (str, int)) for key in self._slots):
+            raise TypeError("only a fleet whose keys are strings or whole numbers can be saved")
+        parameters: Parameters = {
+            "seasons": list(self._seasons),
+            "horizon": self.horizon,
+            "members": [member.to_data() for member in self.members],
+            "outliers": self.outliers,
+            "keys": list(self._slots),
+            "n_seen": self.n_seen,
+            "next_sharing": self._next_sharing,
+            "clock": None if self._clock is None else self._clock.to_data(),
+            "steps": [self._steps.get(key) for key in self._slots],
+        }
+        records = self._records[: len(self._slots)].copy()
+        return parameters, {"records": records, "sizing": self._sizing.copy(), "priors": self._priors.copy()}
+
+    @classmethod
+    def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
+        """Make the fleet that `export_state` described."""
+        members = [Member(**one) for one in parameters["members"]]
+        new = cls(parameters["seasons"] or 1, parameters["horizon"], members=members, outliers=parameters["outliers"])
+        keys = parameters["keys"]
+        new._slots = {key: slot for slot, key in enumerate(keys)}
+        if len(new._slots) != len(keys):
+            raise ValueError("keys of a fleet must differ")
+        new._records = sized_or_nan(arrays, "records", (len(keys), new._plan.size))
+        new._sizing = sized_or_nan(arrays, "sizing", new._sizing.shape)
+        new._priors = sized_or_nan(arrays, "priors", new._priors.shape)
+        new.n_seen = as_tally(parameters["n_seen"], "n_seen")
+        new._next_sharing = as_count(parameters["next_sharing"], "next_sharing")
+        if new._next_sharing <= new.n_seen:
+            raise ValueError(f"next_sharing must be above n_seen, got {new._next_sharing} and {new.n_seen}")
+        if parameters["clock"] is not None:
+            new._clock = Clock.from_data(parameters["clock"])
+        new._steps = {key: int(step) for key, step in zip(keys, parameters["steps"], strict=True) if step is not None}
+        return new

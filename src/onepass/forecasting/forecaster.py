@@ -1,0 +1,369 @@
+"""`BayesianForecaster`: forecasts of one series that are updated by every value, without refitting."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from onepass._typing import FloatArray
+from onepass._validation import as_count, as_flag, as_floats, as_floats_or_nan, one_of
+from onepass.engine.forecasting import ForecastWorkspace, empty_sizing, forecast_series, learn_values
+from onepass.engine.lag_sums import AT_EVIDENCE, AT_LAST, AT_LOWEST, AT_OBSERVED, AT_OUTLIERS, AT_READY, Plan
+from onepass.engine.threads import threads_for
+from onepass.files.state import Arrays, Parameters, as_number, as_tally, sized_or_nan
+from onepass.forecasting.forecast import Forecast, MemberForecast
+from onepass.forecasting.members import Member, as_members, as_seasons, default_horizon, default_members, make_plan
+from onepass.forecasting.times import Clock, as_times
+
+__all__ = ["FAR", "LARGEST", "NEVER", "BayesianForecaster", "forecast_record"]
+
+_CANDIDATES = (7, 12, 24)  # seasons of a series about which nothing is known
+FAR = 8.0  # deviations from which on a value may be wrong, or a new level
+NEVER = 1e300
+LARGEST = 1e100  # of values, whose squares must be finite
+_NORMAL_95 = 1.959963984540054
+
+
+class BayesianForecaster:
+    """Forecasts one series in closed form, online.
+
+    Several lag regressions, its members, are kept as running sums. Each value takes a bounded time and changes the
+    sums; no value is learned again. Members are weighed by the errors of their own earlier forecasts, and so are
+    intervals. Uncertainty about the weights is part of every forecast. The result does not depend on how the values
+    were divided into calls.
+
+    Parameters
+    ----------
+    season_length : "auto", number, or sequence of numbers
+        Seasons in steps, which need not be whole: 12 for months, ``(24, 168)`` for hours. 1 is none. ``"auto"`` takes
+        those that belong to the rhythm of the ``times``; without times, members for several seasons compete.
+    horizon : int, optional
+        For how many steps ahead the members are weighed. The default depends on the season.
+    members : sequence of Member, optional
+        Other members than `onepass.forecasting.default_members`.
+    outliers : bool
+        Whether a value that is very far from what was expected is held back until the next ones show whether it was a
+        spike, which forecasts don't follow, or a new level, which they do. For series with rare, gross errors; where
+        large changes are common, intervals become far too wide.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onepass import BayesianForecaster
+    >>> t = np.arange(240)
+    >>> y = 100 + 0.2 * t + 10 * np.sin(2 * np.pi * t / 12) + np.random.default_rng(0).normal(size=240)
+    >>> model = BayesianForecaster(season_length=12).learn(y)
+    >>> forecast = model.forecast(12)
+    >>> expected = 100 + 0.2 * np.arange(240, 252) + 10 * np.sin(2 * np.pi * np.arange(240, 252) / 12)
+    >>> low, high = forecast.interval(0.95)
+    >>> bool(((low < expected) & (expected < high)).all())
+    True
+    """
+
+    def __init__(
+        self,
+        season_length: Any = "auto",
+        horizon: int | None = None,
+        *,
+        members: Iterable[Member] | None = None,
+        outliers: bool = False,
+    ) -> None:
+        if isinstance(season_length, str):
+            one_of(season_length, ("auto",), "season_length")
+            self._seasons: tuple[float, ...] | None = None
+        else:
+            self._seasons = as_seasons(season_length)
+        self._horizon = None if horizon is None else as_count(horizon, "horizon")
+        self._members = None if members is None else as_members(members)
+        self.outliers = as_flag(outliers, "outliers")
+        self._clock: Clock | None = None
+        self._times_given: bool | None = None
+        self._first: tuple[float, FloatArray] | None = None  # a value that waits for the rhythm of the second one
+        self._plan: Plan | None = None
+        self._record = np.zeros((1, 0))
+        self._sizing = np.zeros(0)
+        self._priors = np.zeros(0)
+        self._work: dict[int, ForecastWorkspace] = {}
+        self.n_inputs: int | None = None
+        """Number of inputs; None before the first value."""
+
+    # Learning.
+
+    def learn(self, y: ArrayLike, X: Any = None, times: Any = None) -> Self:
+        """Learn one value or many in their order: all of them or, if one is invalid, none.
+
+        Parameters
+        ----------
+        y : number or (n,) array
+            NaN is a value that is missing.
+        X : (n, q) array, optional
+            Inputs of the values' own steps, such as holidays or prices; ``(q,)`` for one value. NaN is taken to be as
+            in the step before.
+        times : (n,) numbers or dates, optional
+            Increasing, in one rhythm; steps that are left out are missing values. Once given, always given.
+        """
+        values = np.ascontiguousarray(np.atleast_1d(as_floats_or_nan(y, "y")))
+        if values.ndim != 1:
+            raise ValueError(f"y must be a number or have shape (n,), got shape {values.shape}")
+        if np.nanmax(np.abs(values), initial=0.0) > LARGEST:
+            raise ValueError(f"y must not be beyond {LARGEST:g}: choose larger units")
+        inputs = self._as_inputs(X, len(values), np.ndim(y) == 0)
+        if len(values) == 0:
+            return self
+        clock, values, inputs = self._in_rhythm(values, inputs, times)
+        self._clock, self._times_given = clock, times is not None
+        self.n_inputs = inputs.shape[1]
+        if clock is not None and not clock.is_known:
+            self._first = float(values[0]), inputs[0]
+            return self
+        if self._first is not None:
+            values, inputs = np.append(self._first[0], values), np.vstack([self._first[1], inputs])
+            self._first = None
+        self._learn(values, inputs)
+        return self
+
+    def _as_inputs(self, X: Any, n: int, single: bool) -> FloatArray:
+        """Inputs ``(n, q)``, without any ``(n, 0)``."""
+        if X is None:
+            array = np.zeros((n, 0))
+        else:
+            array = as_floats_or_nan(X, "X")
+            array = array[None] if single and array.ndim == 1 else array
+        if array.ndim != 2 or len(array) != n:
+            raise ValueError(f"X must have a row of inputs for each of the {n} steps, got shape {array.shape}")
+        if self.n_inputs is not None and array.shape[1] != self.n_inputs:
+            raise ValueError(f"X must have {self.n_inputs} inputs, as in the values before, got {array.shape[1]}")
+        return array
+
+    def _in_rhythm(
+        self, values: FloatArray, inputs: FloatArray, times: Any
+    ) -> tuple[Clock | None, FloatArray, FloatArray]:
+        """Values and inputs with the steps that were left out, and the clock after them."""
+        if self._times_given is not None and self._times_given != (times is not None):
+            raise ValueError("times must be given with all values or with none")
+        if times is None:
+            return None, values, inputs
+        given = as_times(times, len(values))
+        dated = given.dtype == np.int64
+        clock = Clock(dated, given[0].item(), last=-1) if self._clock is None else self._clock.copy()
+        if clock.are_dates != dated:
+            raise TypeError("times must be all dates or all numbers")
+        started = self._clock is not None
+        if not clock.is_known:
+            if started:
+                clock.learn_step(given[0].item())
+            elif len(given) > 1:
+                clock.learn_step(given[1].item())
+            else:
+                clock.last = 0
+                return clock, values, inputs
+        found = clock.positions(given)
+        n = int(found[-1]) - clock.last
+        at = found - clock.last - 1
+        all_values, all_inputs = np.full(n, np.nan), np.full((n, inputs.shape[1]), np.nan)
+        all_values[at], all_inputs[at] = values, inputs
+        clock.last = int(found[-1])
+        return clock, all_values, all_inputs
+
+    def _learn(self, values: FloatArray, inputs: FloatArray) -> None:
+        plan = self._made_plan(inputs.shape[1])
+        known = _filled(inputs, self._record[0, plan.at_inputs : plan.at_inputs + inputs.shape[1]])
+        X = known if inputs.shape[1] else np.zeros((len(values), 1))
+        slots = np.zeros(len(values), dtype=np.int64)
+        with threads_for(plan.most_weights):
+            learn_values(
+                plan, values, X, slots, self._record, self._priors, self._sizing, self._workspace(plan.horizon)
+            )
+
+    def _made_plan(self, n_inputs: int) -> Plan:
+        """The plan, which the first values complete."""
+        if self._plan is None:
+            seasons = self._seasons
+            if seasons is None:
+                seasons = () if self._clock is None else self._clock.seasons
+            members = self._members or self._default_members(seasons)
+            horizon = self._horizon or default_horizon(seasons)
+            season = round(seasons[0]) if seasons and seasons[0] <= 30 else 1
+            self._plan = make_plan(members, horizon, season, n_inputs, FAR if self.outliers else NEVER)
+            self._members, self._seasons = members, seasons
+            self._record = np.zeros((1, self._plan.size))
+            self._plan.begin(self._record[0], 0.0)
+            self._sizing = empty_sizing(horizon)
+            self._priors = self._plan.empty_priors()
+        return self._plan
+
+    def _default_members(self, seasons: tuple[float, ...]) -> tuple[Member, ...]:
+        if self._seasons is None and self._clock is None:
+            candidates = [Member(lags=(1, 2, m), difference=m) for m in _CANDIDATES]
+            return (*default_members(()), *candidates)
+        return default_members(seasons)
+
+    def _workspace(self, horizon: int) -> ForecastWorkspace:
+        if horizon not in self._work:
+            assert self._plan is not None
+            kept = {self._plan.horizon: self._work[self._plan.horizon]} if self._work else {}
+            self._work = {**kept, horizon: ForecastWorkspace(self._plan, horizon)}
+        return self._work[horizon]
+
+    # Forecasts.
+
+    def forecast(self, horizon: int, X: Any = None) -> Forecast:
+        """Predict the next ``horizon`` values.
+
+        Parameters
+        ----------
+        horizon : int
+        X : (horizon, q) array, optional
+            Inputs of the steps to come. Without them, inputs are taken to stay as they are.
+        """
+        steps = as_count(horizon, "horizon")
+        plan = self._plan
+        if plan is None or self.n_seen < 2:
+            raise ValueError(f"a forecast needs at least 2 values, got {self.n_seen}: learn more of the series first")
+        ahead = self._inputs_ahead(X, steps)
+        assert self._members is not None
+        with threads_for(plan.most_weights):
+            return forecast_record(
+                plan, self._members, self._record[0], ahead, self._priors, self._sizing, self._workspace(steps)
+            )
+
+    def _inputs_ahead(self, X: Any, steps: int) -> FloatArray:
+        q = self.n_inputs or 0
+        if not q:
+            if X is not None:
+                raise ValueError("X was given, but the values were learned without inputs")
+            return np.zeros((1, 1))
+        assert self._plan is not None
+        last = self._record[0, self._plan.at_inputs : self._plan.at_inputs + q]
+        ahead = np.full((steps, q), np.nan) if X is None else self._as_inputs(X, steps, steps == 1)
+        return _filled(ahead, last)
+
+    # What is known.
+
+    @property
+    def n_seen(self) -> int:
+        """Number of values learned, without those that are missing."""
+        waiting = 0 if self._first is None or np.isnan(self._first[0]) else 1
+        return waiting + (0 if self._plan is None else int(self._record[0, AT_OBSERVED]))
+
+    @property
+    def n_set_aside(self) -> int:
+        """Number of values that were held back as spikes."""
+        return 0 if self._plan is None else int(self._record[0, AT_OUTLIERS])
+
+    @property
+    def log_evidence(self) -> float:
+        """Sum of the log densities of all values, each predicted one step ahead."""
+        return 0.0 if self._plan is None else float(self._record[0, AT_EVIDENCE])
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """The lag regressions; before the first values of an automatic season, those that were given."""
+        return self._members or ()
+
+    @property
+    def shares(self) -> dict[Member, float]:
+        """Members' shares in the forecasts that were last made as values came."""
+        if self._plan is None or not self._record[0, AT_READY]:
+            return {}
+        at = self._plan.at_shares
+        return dict(zip(self.members, self._record[0, at : at + len(self.members)].tolist(), strict=True))
+
+    def __repr__(self) -> str:
+        seasons = "auto" if self._seasons is None else self._seasons
+        return f"BayesianForecaster(season_length={seasons}, n_seen={self.n_seen})"
+
+    # Files.
+
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
+        parameters: Parameters = {
+            "seasons": None if self._seasons is None else list(self._seasons),
+            "horizon": self._horizon,
+            "members": None if self._members is None else [member.to_data() for member in self._members],
+            "outliers": self.outliers,
+            "clock": None if self._clock is None else self._clock.to_data(),
+            "times_given": self._times_given,
+            "n_inputs": self.n_inputs,
+            "is_made": self._plan is not None,
+            "first": None if self._first is None else _to_json(self._first[0]),
+        }
+        first = np.zeros(0) if self._first is None else self._first[1]
+        arrays = {"record": self._record[0].copy(), "sizing": self._sizing.copy(), "first_inputs": first}
+        return parameters, arrays
+
+    @classmethod
+    def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
+        """Make the forecaster that `export_state` described."""
+        members = parameters["members"]
+        new = cls(
+            "auto" if parameters["seasons"] is None else parameters["seasons"] or 1,
+            parameters["horizon"],
+            members=None if members is None else [Member(**one) for one in members],
+            outliers=parameters["outliers"],
+        )
+        if parameters["clock"] is not None:
+            new._clock = Clock.from_data(parameters["clock"])
+        given = parameters["times_given"]
+        new._times_given = None if given is None else as_flag(given, "times_given")
+        new.n_inputs = None if parameters["n_inputs"] is None else as_tally(parameters["n_inputs"], "n_inputs")
+        if parameters["first"] is not None:
+            first = np.nan if parameters["first"] == "nan" else as_number(parameters["first"], "first")
+            new._first = float(first), sized_or_nan(arrays, "first_inputs", (new.n_inputs or 0,))
+        if parameters["is_made"]:
+            plan = new._made_plan(new.n_inputs or 0)
+            new._record = sized_or_nan(arrays, "record", (plan.size,))[None]
+            new._sizing = as_floats(sized_or_nan(arrays, "sizing", new._sizing.shape), "sizing")
+        return new
+
+
+def forecast_record(
+    plan: Plan,
+    members: Sequence[Member],
+    record: FloatArray,
+    ahead: FloatArray,
+    priors: FloatArray,
+    sizing: FloatArray,
+    work: ForecastWorkspace,
+) -> Forecast:
+    """The forecast of the series of a record, over the steps of the workspace."""
+    found = forecast_series(plan, record, ahead, priors, sizing, work)
+    limit = 0.0 if record[AT_LOWEST] >= 0.0 else None
+    if np.isnan(found[0, 0]):
+        return _random_walk(plan, record, work.horizon, limit)
+    mean, std = found[0], found[1] * found[2] / _NORMAL_95
+    means, _, correlation, shares = work.arrays
+    parts = [
+        MemberForecast(member, float(share), own.copy())
+        for member, share, own in zip(members, shares, means, strict=True)
+        if share > 0.0
+    ]
+    cov = correlation * np.outer(std, std)
+    np.fill_diagonal(cov, np.maximum(np.square(std), 1e-300))
+    return Forecast(mean, cov, limit=limit, members=sorted(parts, key=lambda part: -part.share))
+
+
+def _random_walk(plan: Plan, record: FloatArray, steps: int, limit: float | None) -> Forecast:
+    """What is left of a forecast where no member has one: the last value, with the change before it."""
+    past = record[plan.at_past :]
+    change = abs(past[0] - past[1]) if plan.longest_difference > 1 else abs(past[0])
+    size = max(change, 1e-3 * abs(record[AT_LAST]), 1e-9)
+    h = np.arange(1.0, steps + 1.0)
+    return Forecast(np.full(steps, record[AT_LAST]), size**2 * np.minimum.outer(h, h), limit=limit)
+
+
+def _to_json(value: float) -> Any:
+    return "nan" if np.isnan(value) else value
+
+
+def _filled(inputs: FloatArray, last: FloatArray) -> FloatArray:
+    """Inputs with those that are missing as in the step before."""
+    if not np.isnan(inputs).any():
+        return np.ascontiguousarray(inputs)
+    filled = inputs.copy()
+    for row in filled:
+        gaps = np.isnan(row)
+        row[gaps] = last[gaps]
+        last = row
+    return filled

@@ -1,0 +1,139 @@
+"""Times of values as steps: 0, 1, 2, .. in the rhythm of the series, so that gaps are known as missing values.
+
+Times are numbers, or dates. The step between the first two sets the rhythm unless one is given: a fixed time, or
+calendar months where these lie 28 to 31 days, a quarter or a year apart.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onepass.files.state import as_number
+
+__all__ = ["Clock", "as_times"]
+
+_DAY = 86_400_000_000_000  # nanoseconds
+_MONTHS = {1: (28, 31), 3: (89, 92), 6: (181, 184), 12: (365, 366)}
+_MOST_GAP = 100_000  # steps
+# Seasons by step: of hours a day and a week, and so on.
+_SEASONS = {
+    _DAY // 96: (96.0, 672.0),
+    _DAY // 48: (48.0, 336.0),
+    _DAY // 24: (24.0, 168.0),
+    _DAY: (7.0, 365.25),
+    7 * _DAY: (52.18,),
+}
+_MONTH_SEASONS = {1: (12.0,), 3: (4.0,), 6: (2.0,), 12: ()}
+
+
+def as_times(value: Any, n: int) -> NDArray[np.int64] | NDArray[np.float64]:
+    """Check ``n`` times: numbers, or dates as nanoseconds since 1970."""
+    array = np.atleast_1d(np.asarray(value))
+    if array.dtype.kind in "OU":
+        try:
+            array = array.astype("datetime64[ns]")
+        except (TypeError, ValueError):
+            raise TypeError(f"times must be numbers or dates, got {value!r}"[:200]) from None
+    if array.shape != (n,):
+        raise ValueError(f"times must have one entry for each of the {n} values, got shape {array.shape}")
+    if array.dtype.kind == "M":
+        if np.isnat(array).any():
+            raise ValueError("times must not be missing, got NaT: leave the value out, gaps are found by their times")
+        return array.astype("datetime64[ns]").astype(np.int64)
+    if array.dtype.kind not in "iuf" or not np.isfinite(array.astype(np.float64)).all():
+        raise TypeError(f"times must be finite numbers or dates, got dtype {array.dtype}")
+    return array.astype(np.float64)
+
+
+class Clock:
+    """The rhythm of a series, and the step of its last value.
+
+    Parameters
+    ----------
+    are_dates : bool
+    start : the first time
+    step : the time between two values, 0 while it is not known
+    months : months between two values, 0 for a fixed time
+    """
+
+    def __init__(self, are_dates: bool, start: float, step: float = 0.0, months: int = 0, last: int = 0) -> None:
+        self.are_dates = are_dates
+        self.start = start
+        self.step = step
+        self.months = months
+        self.last = last
+
+    @property
+    def is_known(self) -> bool:
+        """Whether two times have shown the rhythm."""
+        return self.step > 0 or self.months > 0
+
+    def learn_step(self, second: float) -> None:
+        """Set the rhythm by the time of the second value."""
+        apart = second - self.start
+        if apart <= 0:
+            raise ValueError(_order(apart))
+        if self.are_dates:
+            days = apart / _DAY
+            self.months = next((n for n, (least, most) in _MONTHS.items() if least <= days <= most and days % 7), 0)
+            if not self.months and days == 28 and _day_of_month(self.start) == _day_of_month(second):
+                self.months = 1
+        if not self.months:
+            self.step = apart
+
+    @property
+    def seasons(self) -> tuple[float, ...]:
+        """The seasons that series of this rhythm usually have."""
+        if self.months:
+            return _MONTH_SEASONS[self.months]
+        return _SEASONS.get(int(self.step), ()) if self.are_dates else ()
+
+    def positions(self, times: NDArray[Any]) -> NDArray[np.int64]:
+        """Steps of times after the last one, which must follow each other in the rhythm; gaps are allowed."""
+        if self.months:
+            dates = times.astype("datetime64[ns]")
+            months = dates.astype("datetime64[M]").astype(np.int64)
+            first = int(np.int64(self.start).astype("datetime64[ns]").astype("datetime64[M]").astype(np.int64))
+            whole, rest = np.divmod(months - first, self.months)
+            found, fits = whole, rest == 0
+        else:
+            exact = (times - self.start) / self.step
+            found = np.rint(exact).astype(np.int64)
+            fits = np.abs(exact - found) <= 0.01
+        if not fits.all():
+            raise ValueError(
+                f"times must follow each other in one rhythm, that of the first two; the one at index "
+                f"{int(np.argmin(fits))} does not fit: resample the series, or begin with two values one step apart"
+            )
+        steps = np.diff(np.concatenate([[self.last], found]))
+        if (steps <= 0).any():
+            raise ValueError(_order(steps.min()))
+        if steps[1:].max(initial=0) > _MOST_GAP or (self.last >= -1 and steps[0] > _MOST_GAP):
+            raise ValueError(f"times have a gap of {steps.max()} steps, more than {_MOST_GAP}: begin a new forecaster")
+        return found
+
+    def to_data(self) -> list[float]:
+        """The clock as plain data."""
+        return [int(self.are_dates), self.start, self.step, self.months, self.last]
+
+    @classmethod
+    def from_data(cls, data: list[Any]) -> "Clock":
+        """Make the clock that `to_data` described."""
+        dated, start, step, months, last = (as_number(number, "clock") for number in data)
+        exact = int if dated else float
+        return cls(bool(dated), exact(start), exact(step), int(months), int(last))
+
+    def copy(self) -> "Clock":
+        """The same clock, to be moved on its own."""
+        return Clock(self.are_dates, self.start, self.step, self.months, self.last)
+
+
+def _order(apart: float) -> str:
+    kind = "repeat" if apart == 0 else "go back"
+    return f"times must increase, but they {kind}: sort the values by time, and keep one for each time"
+
+
+def _day_of_month(time: float) -> int:
+    date = np.datetime64(int(time), "ns")
+    return int((date.astype("datetime64[D]") - date.astype("datetime64[M]")).astype(int))

@@ -1,0 +1,181 @@
+"""Forecasts of one series: online, in any split, of awkward series as well, and nothing half-learned."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import onepass
+from onepass import BayesianForecaster
+from onepass.forecasting import Member
+
+
+def seasonal(n: int, season: int = 12, seed: int = 0) -> np.ndarray:
+    t = np.arange(n)
+    return np.asarray(100 + 0.2 * t + 10 * np.sin(2 * np.pi * t / season) + np.random.default_rng(seed).normal(size=n))
+
+
+def state(model: BayesianForecaster) -> np.ndarray:
+    return np.asarray(model.export_state()[1]["record"])
+
+
+def test_learning_in_any_split_gives_the_same_state() -> None:
+    y, X = seasonal(150), np.random.default_rng(1).normal(size=(150, 2))
+    y[40:44] = np.nan
+    whole, parts, single = BayesianForecaster(12).learn(y, X), BayesianForecaster(12), BayesianForecaster(12)
+    for at in (slice(0, 1), slice(1, 30), slice(30, 42), slice(42, 150)):
+        parts.learn(y[at], X[at])
+    for value, row in zip(y, X, strict=True):
+        single.learn(value, row)
+    np.testing.assert_array_equal(state(parts), state(whole))
+    np.testing.assert_array_equal(state(single), state(whole))
+    assert np.isfinite(whole.log_evidence)
+
+
+def test_seasons_and_trend_are_followed() -> None:
+    truth = seasonal(252)[240:]
+    forecast = BayesianForecaster(12).learn(seasonal(240)).forecast(12)
+    assert np.abs(forecast.mean - truth).mean() < 2.0
+    low, high = forecast.interval(0.99)
+    assert ((low < truth) & (truth < high)).all()
+
+
+@pytest.mark.parametrize("later", [0, 3])
+def test_saved_forecasters_go_on_as_if_nothing_had_happened(tmp_path: Path, later: int) -> None:
+    t = np.arange("2001-01", "2012-07", dtype="datetime64[M]")[: 1 + 45 * later]
+    y = seasonal(len(t))
+    model = BayesianForecaster().learn(y, times=t)
+    onepass.save(model, tmp_path / "model.onepass")
+    loaded = onepass.load(tmp_path / "model.onepass")
+    more = seasonal(40, seed=3), t[-1] + np.arange(1, 41)
+    for own in (model, loaded):
+        own.learn(more[0], times=more[1])
+    np.testing.assert_array_equal(state(loaded), state(model))
+    np.testing.assert_array_equal(loaded.forecast(7).mean, model.forecast(7).mean)
+
+
+def test_a_spike_is_not_followed_and_a_level_shift_is() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=203)
+    spiked, shifted = y.copy(), y.copy()
+    spiked[199], shifted[200:] = 100.0, shifted[200:] + 100.0
+    after_spike = BayesianForecaster(1, outliers=True).learn(spiked[:200]).forecast(5)
+    after_shift = BayesianForecaster(1, outliers=True).learn(shifted).forecast(5)
+    assert np.abs(after_spike.mean).max() < 2.0
+    assert np.abs(after_shift.mean - 100.0).max() < 3.0
+    followed = BayesianForecaster(1).learn(spiked[:200]).forecast(1)
+    assert abs(followed.mean[0]) > 3.0
+
+
+def test_the_season_survives_a_level_shift() -> None:
+    y = seasonal(260)
+    y[230:] += 300.0
+    forecast = BayesianForecaster(12, outliers=True).learn(y[:240]).forecast(12)
+    assert np.abs(forecast.mean - y[240:252]).mean() < 3.0
+
+
+def test_inputs_known_ahead_are_used() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, size=(200, 1)).astype(float)
+    y = 50.0 + 20.0 * X[:, 0] + rng.normal(size=200)
+    model = BayesianForecaster(1).learn(y, X)
+    low, high = model.forecast(2, [[0.0], [1.0]]).mean
+    assert high - low == pytest.approx(20.0, abs=2.0)
+    np.testing.assert_allclose(model.forecast(2).mean, model.forecast(2, np.repeat(X[-1:], 2, axis=0)).mean)
+
+
+def test_gaps_in_times_are_missing_values() -> None:
+    t, y = np.arange("2024-01-01", "2024-04-01", dtype="datetime64[D]"), seasonal(91, 7)
+    kept = np.ones(91, dtype=bool)
+    kept[[30, 31, 50]] = False
+    gaps = BayesianForecaster(7).learn(y[kept], times=t[kept])
+    marked = BayesianForecaster(7).learn(np.where(kept, y, np.nan))
+    np.testing.assert_array_equal(state(gaps), state(marked))
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.full(60, 7.0),
+        np.zeros(60),
+        np.full(60, 1e-30),
+        np.arange(60.0),
+        np.array([3.0, 4.0]),
+        np.array([3.0, 4.0, 6.0]),
+        np.array([5.0, np.nan, np.nan, 6.0]),
+        np.concatenate([np.ones(30), [0.0], np.ones(30)]),
+        np.concatenate([np.full(50, np.nan), [2.0, 3.0, 2.5]]),
+        np.where(np.arange(80) % 2, 1.0, np.nan),
+        1e80 * np.random.default_rng(0).normal(size=80),
+        np.exp(np.arange(100.0)),
+        -np.exp(0.5 * np.arange(100.0)),
+        np.random.default_rng(0).poisson(0.1, 200).astype(float),
+    ],
+)
+def test_awkward_series_have_finite_forecasts(y: np.ndarray) -> None:
+    model = BayesianForecaster(7).learn(y)
+    forecast = model.forecast(30)
+    low, high = forecast.interval(0.95)
+    assert np.isfinite([forecast.mean, forecast.std, low, high]).all()
+    assert (low <= high).all()
+    assert np.isfinite(model.log_evidence)
+    reach = 20.0 * (np.nanmax(y) - np.nanmin(y)) + np.abs(np.nanmax(y)) + 1e-6
+    assert (np.abs(forecast.mean - y[~np.isnan(y)][-1]) <= reach).all()
+
+
+def test_series_without_negative_values_have_no_negative_limits() -> None:
+    low, _ = BayesianForecaster(7).learn(np.random.default_rng(0).poisson(0.5, 200)).forecast(10).interval(0.99)
+    assert (low >= 0.0).all()
+
+
+@pytest.mark.parametrize(
+    ("y", "X", "times", "words"),
+    [
+        ([1.0, np.inf], None, None, "finite"),
+        ([1.0, 1e101], None, None, "larger units"),
+        ([[1.0, 2.0]], None, None, "shape"),
+        ([1.0, 2.0], [[1.0]], None, "row of inputs"),
+        ([1.0, 2.0], None, [6.0, 5.0], "go back"),
+        ([1.0, 2.0, 3.0], None, [4.0, 5.0, 5.0], "repeat"),
+        ([1.0, 2.0, 3.0], None, [4.0, 5.0, 5.5], "rhythm"),
+        ([1.0], None, None, "all values or with none"),
+        ([1.0], None, ["2024-01-01"], "all dates or all numbers"),
+    ],
+)
+def test_what_is_refused_changes_nothing(y: object, X: object, times: object, words: str) -> None:
+    model = BayesianForecaster(1).learn([1.0, 2.0, 3.0, 2.0], times=[0.0, 1.0, 2.0, 3.0])
+    before = model.export_state()
+    with pytest.raises((ValueError, TypeError), match=words):
+        model.learn(y, X, times)  # type: ignore[arg-type]
+    after = model.export_state()
+    assert after[0] == before[0]
+    np.testing.assert_array_equal(after[1]["record"], before[1]["record"])
+
+
+def test_too_few_values_are_said_so() -> None:
+    with pytest.raises(ValueError, match="at least 2 values, got 0"):
+        BayesianForecaster(12).forecast(3)
+    with pytest.raises(ValueError, match="at least 2 values, got 0"):
+        BayesianForecaster(12).learn([np.nan] * 20).forecast(3)
+
+
+def test_the_rhythm_of_the_times_sets_the_season() -> None:
+    t = np.arange("2024-01-01", "2024-02-01", dtype="datetime64[h]")
+    model = BayesianForecaster().learn(seasonal(len(t), 24)[:1], times=t[:1])
+    assert model.members == ()
+    model.learn(seasonal(len(t), 24)[1:], times=t[1:])
+    assert len(model.members) == 8
+    assert max(max(member.lags) for member in model.members) == 192
+
+
+def test_own_members_are_used() -> None:
+    model = BayesianForecaster(1, 4, members=[Member((1, 2)), Member((1,), difference=1)]).learn(seasonal(80))
+    assert sum(model.shares.values()) == pytest.approx(1.0)
+    assert {part.member for part in model.forecast(2).members} <= set(model.members)
+
+
+def test_columns_of_a_table_are_learned_as_they_are() -> None:
+    table = np.column_stack([seasonal(60), seasonal(60, seed=1)])
+    np.testing.assert_array_equal(
+        state(BayesianForecaster(12).learn(table[:, 1])), state(BayesianForecaster(12).learn(table[:, 1].copy()))
+    )

@@ -1,0 +1,32 @@
+"""Members are checked, and those of common rhythms are what they should be."""
+
+import pytest
+
+from onepass.forecasting import Member, default_members
+
+
+@pytest.mark.parametrize("seasons", [(), (4,), (7, 365.25), (12,), (24, 168), (52.18,), (48, 336), (5.5,), (400,)])
+def test_every_season_has_members_that_fit(seasons: tuple[float, ...]) -> None:
+    members = default_members(seasons)
+    assert 3 <= len(members) <= 12
+    assert len(set(members)) == len(members)
+    assert {member.logarithm for member in members} == {False, True}
+
+
+def test_lags_of_the_season_are_among_those_of_its_members() -> None:
+    assert all(12 in member.lags or member.difference == 12 or member.waves for member in default_members([12]))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"lags": ()}, "at least one number"),
+        ({"lags": (0,)}, "each lag"),
+        ({"lags": (5000,)}, "none above"),
+        ({"lags": (1,), "forgetting": 0.1}, "between 0.5 and 1"),
+        ({"lags": (1,), "difference": -1}, "difference"),
+    ],
+)
+def test_wrong_members_are_refused(options: dict[str, object], words: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=words):
+        Member(**options)  # type: ignore[arg-type]

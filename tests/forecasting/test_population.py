@@ -1,0 +1,38 @@
+"""The common prior is the mean and covariance of what the series have shown."""
+
+import numpy as np
+
+from onepass.engine.forecasting import ForecastWorkspace, posterior_weights
+from onepass.forecasting.population import learn_priors, sampled
+from tests.engine.test_forecasting import Series
+from tests.engine.test_lag_sums import plan
+
+
+def test_priors_are_the_moments_of_the_weights() -> None:
+    own = plan()
+    work, records = ForecastWorkspace(own, own.horizon), []
+    for seed in range(12):
+        series = Series(own)
+        series.learn(60.0 + np.cumsum(np.random.default_rng(seed).normal(size=60)))
+        records.append(series.record[0])
+    found = learn_priors(own, np.array(records), [1.0, 0.5, 0.0], own.empty_priors(), work)
+    _, p, at = own.tier_places(1)[1]
+    weights = np.array([posterior_weights(own, one, 1, 1, own.empty_priors(), work) for one in records])
+    cov = 0.5 * np.cov(weights.T)
+    cov = 0.9 * cov + 0.1 * np.diag(np.diag(cov)) + 1e-6 * np.eye(p)
+    assert found[at] == 1.0
+    np.testing.assert_allclose(found[at + 1 : at + 1 + p], weights.mean(axis=0))
+    np.testing.assert_allclose(found[at + 1 + p : at + 1 + p + p * p].reshape(p, p) @ cov, np.eye(p), atol=1e-6)
+    assert not any(found[place] for _, _, place in own.tier_places(2))
+
+
+def test_few_series_have_no_common_prior() -> None:
+    own = plan()
+    assert not learn_priors(
+        own, np.zeros((3, own.size)), [1.0] * 3, own.empty_priors(), ForecastWorkspace(own, 5)
+    ).any()
+
+
+def test_no_more_series_are_asked_than_needed() -> None:
+    assert len(sampled(100_000)) == 400
+    np.testing.assert_array_equal(sampled(3), [0, 1, 2])

@@ -1,0 +1,35 @@
+"""The forecaster with River's interface gives the forecasts of the library's own."""
+
+import numpy as np
+import pytest
+import river
+
+from onepass import BayesianForecaster
+from onepass.river import Forecaster
+
+
+def test_forecasts_are_those_of_the_forecaster_behind() -> None:
+    rng = np.random.default_rng(0)
+    y, x = 50.0 + rng.normal(size=60).cumsum(), rng.normal(size=60)
+    model, own = Forecaster(season_length=4, horizon=3), BayesianForecaster(4, 3)
+    for value, driver in zip(y, x, strict=True):
+        model.learn_one(value, {"driver": driver})
+        own.learn(value, [driver])
+    np.testing.assert_array_equal(model.forecast(2, [{"driver": 1.0}, {}]), own.forecast(2, [[1.0], [np.nan]]).mean)
+    np.testing.assert_array_equal(model.forecast(2), own.forecast(2).mean)
+    assert isinstance(model, river.time_series.base.Forecaster)
+
+
+def test_unknown_inputs_are_refused() -> None:
+    model = Forecaster(horizon=3)
+    model.learn_one(1.0, {"a": 1.0})
+    with pytest.raises(ValueError, match="'b'"):
+        model.learn_one(1.0, {"b": 1.0})
+    with pytest.raises(ValueError, match="each of the 2 steps"):
+        model.forecast(2, [{"a": 1.0}])
+
+
+def test_a_clone_has_the_same_arguments() -> None:
+    clone = Forecaster(season_length=(24, 168), outliers=True).clone()
+    assert clone.season_length == (24, 168)
+    assert clone.outliers

@@ -20,6 +20,7 @@ import pytest
 
 import onepass
 from onepass.cli.main import main
+from onepass.evaluation.references import LAST, MEAN, SAME_TIME
 from onepass.files.checkpoint import load_with_parameters, save_with_parameters
 from onepass.tables.inputs import Inputs
 from onepass.tables.schema import SchemaOptions, infer_model
@@ -435,8 +436,9 @@ def test_evaluate_compares_with_others_on_the_same_rows(run: Run, data: Path, tm
         done = run("evaluate", tmp_path / options[0], *options[1:], "--compare", "--json")
         assert done.code == 0, done
         scores = done.events[-1]["scores"]
-        assert len(scores) == 4
-        assert done.events[-1]["settings"].keys() == scores.keys() - {"onepass"}
+        others = done.events[-1]["settings"]
+        assert len(others) == 3
+        assert scores.keys() == {"onepass", MEAN, LAST, SAME_TIME, *others}
         main_score = "rmse" if "rmse" in scores["onepass"] else "log_loss"
         for name, found in scores.items():
             assert np.isfinite(list(found.values())).all(), name
@@ -498,6 +500,8 @@ def test_a_browser_opens_the_report(run: Run, data: Path, tmp_path: Path, what: 
     text = html.read_text(encoding="utf-8")
     assert "http" not in text.replace("http://www.w3.org", "")
     figures = {"learning", "reliability", "certainty", "weights-0"} if what != "model" else {"weights-0"}
+    figures |= {"importance"} if what != "model" else set()
+    figures |= {"predicted"} if what == "numbers" else set()
     figures |= {"weights-1", "weights-2"} if what == "classes" else set()
     seen, console = open_in_browser(text, tmp_path)
     assert (seen.pop("overflow"), seen.pop("cut")) == ("false", "false")

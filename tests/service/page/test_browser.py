@@ -118,7 +118,7 @@ def test_a_score_says_of_how_many_rows_it_is_and_a_verdict_waits_for_enough(page
     page.open()
     page.sees("over 1 row\n", "61 rows learned")
     page.open(f"models/{young}")
-    page.sees("in their 95 % interval. Only 1 row so far; a verdict needs 30.")
+    page.sees("inside their central 95 % interval. It was 0.0 %. Only 1 row so far; a verdict needs 30.")
     assert "as it should be." not in page.text
     marks = page.driver.execute_script(_X_MARKS)
     assert marks == ["60", "61"]

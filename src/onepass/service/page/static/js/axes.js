@@ -44,6 +44,9 @@ export function usual(values) {
   return sorted.at(-1) <= low + 2 * (cap - low) ? sorted.at(-1) : cap; // half of the height is enough for the rest
 }
 
+/** The lowest value that an axis should show of curves that are better the higher they are. */
+export const usualLowest = (values) => -usual(values.map((value) => -value));
+
 /** A number, or the end of a range that it is beyond. */
 export const clamp = (value, [low, high]) => Math.max(low, Math.min(high, value));
 

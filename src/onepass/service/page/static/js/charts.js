@@ -1,6 +1,6 @@
 // The charts of a model: how it learned, how often its intervals were right, and how well it knows how sure it is.
 
-import { usual } from "./axes.js";
+import { usual, usualLowest } from "./axes.js";
 import { Chart } from "./chart.js";
 import { count, h, percent, plural } from "./dom.js";
 import { byChance, chanceRange, curve, isBetter, judged, metricsOf, score, sinceShadow, unscored } from "./scores.js";
@@ -62,11 +62,12 @@ export class LearningCurve {
       series.push({ name: "recent rows, shadow", color: "orange", xs: shadow.ends, ys: shadow.means });
       columns.push(["recent rows, shadow", "", own.ends.map((end) => shadow.at(end))]);
     }
+    const values = series.flatMap((shown) => shown.ys);
     this.chart.update({
       series,
       begin: unscored(report),
       line: one.goal === null ? undefined : { y: one.goal, name: "as it should be" },
-      high: usual(series.flatMap((shown) => shown.ys)),
+      ...(one.larger_is_better ? { low: usualLowest(values) } : { high: usual(values) }), // the bad end
       heads: [each, ...columns.map(([name]) => name)],
       rows: own.ends.map((end, i) => [end, ...columns.map(([, , ys]) => ys[i])]),
       summary: `Over all rows ${one.words(score(report.scores, chosen))}.`,

@@ -4,7 +4,6 @@ Results are kept in benchmarks/intervals.json, stream by stream and method by me
 again without the rest.
 """
 
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -16,8 +15,8 @@ import numpy as np
 from benchmarks.intervals import peers
 from benchmarks.intervals.scores import LEVELS, MAIN, Limits, scored
 from benchmarks.intervals.streams import WARM_UP, Stream
+from benchmarks.stored import keep, stored
 from onepass import AdaptiveIntervals, BayesianCommittee, BayesianNetwork, BayesianPerceptron, Mixture
-from onepass.files.atomic import write_atomically
 from onepass.models.distribution import Prediction
 from onepass.models.online import OnlineModel
 from onepass.models.tracking import QuantileTracker
@@ -86,20 +85,12 @@ def _seconds(parts: Any) -> float:
 
 def read() -> dict[str, Any]:
     """Read what has been measured."""
-    return dict(json.loads(STORED.read_text())) if STORED.exists() else {"streams": {}, "cost": {}}
+    return stored(STORED) or {"streams": {}, "cost": {}}
 
 
 def write(results: dict[str, Any]) -> None:
-    """Keep it, with as many digits as mean something."""
-    write_atomically(STORED, (json.dumps(_rounded(results), indent=1) + "\n").encode())
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _rounded(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_rounded(part) for part in value]
-    return float(f"{value:.6g}") if isinstance(value, float) else value
+    """Keep it."""
+    keep(STORED, results)
 
 
 def described(stream: Stream) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from onepass.engine.forecasting import ForecastWorkspace, empty_sizing, learn_va
 from onepass.engine.lag_sums import AT_OBSERVED
 from onepass.engine.threads import threads_for
 from onepass.files.state import Arrays, Parameters, as_tally, sized_or_nan
+from onepass.forecasting.components import Origin
 from onepass.forecasting.forecast import Forecast
 from onepass.forecasting.forecaster import FAR, LARGEST, NEVER, forecast_record
 from onepass.forecasting.members import Member, as_members, as_seasons, default_horizon, default_members, make_plan
@@ -200,7 +201,8 @@ class ForecastingFleet:
             raise ValueError(f"a forecast needs at least 2 values, got {int(record[AT_OBSERVED])} of {key!r}")
         work = self._work if steps == self.horizon else ForecastWorkspace(self._plan, steps)
         with threads_for(self._plan.most_weights):
-            return forecast_record(self._plan, self.members, record, np.zeros((1, 1)), self._priors, self._sizing, work)
+            origin = Origin(self._plan, self.members, self._seasons, record.copy(), np.zeros((1, 1)), self._priors)
+            return forecast_record(origin, self._sizing, work)
 
     @property
     def keys(self) -> list[Hashable]:

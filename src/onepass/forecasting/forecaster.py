@@ -1,6 +1,6 @@
 """`BayesianForecaster`: forecasts of one series that are updated by every value, without refitting."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ from onepass.engine.forecasting import ForecastWorkspace, empty_sizing, forecast
 from onepass.engine.lag_sums import AT_EVIDENCE, AT_LAST, AT_LOWEST, AT_OBSERVED, AT_OUTLIERS, AT_READY, Plan
 from onepass.engine.threads import threads_for
 from onepass.files.state import Arrays, Parameters, as_number, as_tally, sized_or_nan
+from onepass.forecasting.components import Components, Origin
 from onepass.forecasting.forecast import Forecast, MemberForecast
 from onepass.forecasting.members import Member, as_members, as_seasons, default_horizon, default_members, make_plan
 from onepass.forecasting.times import Clock, as_times
@@ -224,9 +225,8 @@ class BayesianForecaster:
         ahead = self._inputs_ahead(X, steps)
         assert self._members is not None
         with threads_for(plan.most_weights):
-            return forecast_record(
-                plan, self._members, self._record[0], ahead, self._priors, self._sizing, self._workspace(steps)
-            )
+            origin = Origin(plan, self._members, self._seasons or (), self._record[0].copy(), ahead, self._priors)
+            return forecast_record(origin, self._sizing, self._workspace(steps))
 
     def _inputs_ahead(self, X: Any, steps: int) -> FloatArray:
         q = self.n_inputs or 0
@@ -269,6 +269,11 @@ class BayesianForecaster:
             return {}
         at = self._plan.at_shares
         return dict(zip(self.members, self._record[0, at : at + len(self.members)].tolist(), strict=True))
+
+    @property
+    def components_(self) -> Components:
+        """What makes the forecast of the next values: see `Forecast.components`."""
+        return self.forecast(1 if self._plan is None else self._plan.horizon).components
 
     def __repr__(self) -> str:
         seasons = "auto" if self._seasons is None else self._seasons
@@ -318,17 +323,10 @@ class BayesianForecaster:
         return new
 
 
-def forecast_record(
-    plan: Plan,
-    members: Sequence[Member],
-    record: FloatArray,
-    ahead: FloatArray,
-    priors: FloatArray,
-    sizing: FloatArray,
-    work: ForecastWorkspace,
-) -> Forecast:
-    """The forecast of the series of a record, over the steps of the workspace."""
-    found = forecast_series(plan, record, ahead, priors, sizing, work)
+def forecast_record(origin: Origin, sizing: FloatArray, work: ForecastWorkspace) -> Forecast:
+    """The forecast of one series, over the steps of the workspace."""
+    plan, record = origin.plan, origin.record
+    found = forecast_series(plan, record, origin.ahead, origin.priors, sizing, work)
     limit = 0.0 if record[AT_LOWEST] >= 0.0 else None
     if np.isnan(found[0, 0]):
         return _random_walk(plan, record, work.horizon, limit)
@@ -336,12 +334,12 @@ def forecast_record(
     means, _, correlation, shares = work.arrays
     parts = [
         MemberForecast(member, float(share), own.copy())
-        for member, share, own in zip(members, shares, means, strict=True)
+        for member, share, own in zip(origin.members, shares, means, strict=True)
         if share > 0.0
     ]
     cov = correlation * np.outer(std, std)
     np.fill_diagonal(cov, np.maximum(np.square(std), 1e-300))
-    return Forecast(mean, cov, limit=limit, members=sorted(parts, key=lambda part: -part.share))
+    return Forecast(mean, cov, limit=limit, members=sorted(parts, key=lambda part: -part.share), origin=origin)
 
 
 def _random_walk(plan: Plan, record: FloatArray, steps: int, limit: float | None) -> Forecast:

@@ -8,23 +8,33 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_flag, as_floats_or_nan
+from onepass._validation import as_count, as_flag, as_floats_or_nan, one_of
 from onepass.engine.forecasting import ForecastWorkspace, empty_sizing, learn_values
 from onepass.engine.lag_sums import AT_OBSERVED
 from onepass.engine.threads import threads_for
 from onepass.files.state import Arrays, Parameters, as_tally, sized_or_nan
 from onepass.forecasting.components import Origin
 from onepass.forecasting.forecast import Forecast
-from onepass.forecasting.forecaster import FAR, LARGEST, NEVER, forecast_record
+from onepass.forecasting.forecaster import (
+    FAR,
+    LARGEST,
+    NEVER,
+    as_inputs,
+    filled,
+    forecast_record,
+    inputs_ahead,
+)
+from onepass.forecasting.long_tables import LIBRARIES, as_input_names, as_level, as_library, columns_of, library_of
 from onepass.forecasting.members import Member, as_members, as_seasons, default_horizon, default_members, make_plan
 from onepass.forecasting.population import learn_priors, sampled
-from onepass.forecasting.times import Clock, as_times
+from onepass.forecasting.times import Clock
 
 __all__ = ["ForecastingFleet"]
 
 _FIRST_SHARING = 256  # values after which series share for the first time
 _NEXT_SHARING = 1.3  # times as many values until they share again
 _GROWTH = 1.25  # of the memory for records
+_FEWEST = 2  # values of a series that a forecast needs
 _MOST_GAP = 10_000
 _MOST_STEPS = 2**40
 
@@ -42,6 +52,8 @@ class ForecastingFleet:
     horizon, members : see `BayesianForecaster`
     outliers : bool
         As for `BayesianForecaster`.
+    inputs : sequence of str
+        Names of the inputs, such as prices or holidays: columns of tables, or in their order of ``X``.
 
     Examples
     --------
@@ -64,13 +76,15 @@ class ForecastingFleet:
         *,
         members: Iterable[Member] | None = None,
         outliers: bool = False,
+        inputs: Sequence[str] = (),
     ) -> None:
         self._seasons = as_seasons(season_length)
         self.horizon = default_horizon(self._seasons) if horizon is None else as_count(horizon, "horizon")
         self.members = default_members(self._seasons) if members is None else as_members(members)
         self.outliers = as_flag(outliers, "outliers")
         season = round(self._seasons[0]) if self._seasons and self._seasons[0] <= 30 else 1
-        self._plan = make_plan(self.members, self.horizon, season, 0, FAR if self.outliers else NEVER)
+        self.inputs = as_input_names(inputs)
+        self._plan = make_plan(self.members, self.horizon, season, len(self.inputs), FAR if self.outliers else NEVER)
         self._slots: dict[Hashable, int] = {}
         self._records = np.zeros((0, self._plan.size))
         self._priors = self._plan.empty_priors()
@@ -81,26 +95,42 @@ class ForecastingFleet:
         self._next_sharing = _FIRST_SHARING
         self._clock: Clock | None = None
         self._steps: dict[Hashable, int] = {}  # the last of each series, where times are given
+        self._library: str | None = None  # of the last table
 
-    def learn(self, y: ArrayLike, *, keys: Sequence[Hashable] | NDArray[Any]) -> Self:
-        """Learn values ``(n,)`` in their order, each of the series of its key; NaN is a value that is missing."""
+    def learn(self, y: ArrayLike, *, keys: Sequence[Hashable] | NDArray[Any], X: Any = None) -> Self:
+        """Learn values ``(n,)`` in their order, each of the series of its key; NaN is a value that is missing.
+
+        ``X``, ``(n, q)``, has the inputs of a fleet that has any. NaN is taken to be as in the series' step before.
+        """
         values = np.ascontiguousarray(np.atleast_1d(as_floats_or_nan(y, "y")))
         names = keys.tolist() if isinstance(keys, np.ndarray) else list(keys)
         if values.ndim != 1 or len(names) != len(values):
             raise ValueError(f"keys must name the series of each of the {values.size} values, got {len(names)}")
         if np.nanmax(np.abs(values), initial=0.0) > LARGEST:
             raise ValueError(f"y must not be beyond {LARGEST:g}: choose larger units")
+        given = as_inputs(X, len(values), len(self.inputs), single=np.ndim(y) == 0)
         for key in dict.fromkeys(names):
             if key not in self._slots:
                 self._slots[key] = len(self._slots)
         self._make_room()
         slots = np.fromiter((self._slots[key] for key in names), dtype=np.int64, count=len(names))
+        known = self._filled(given, slots) if self.inputs else np.zeros((len(values), 1))
         start = 0
         while start < len(values):
             stop = min(len(values), start + self._next_sharing - self.n_seen)
-            self._learn(values[start:stop], slots[start:stop])
+            self._learn(values[start:stop], known[start:stop], slots[start:stop])
             start = stop
         return self
+
+    def _filled(self, inputs: FloatArray, slots: NDArray[np.int64]) -> FloatArray:
+        """Inputs with those that are missing as in the step before of the same series."""
+        known = np.ascontiguousarray(inputs)
+        first, stop = self._plan.at_inputs, self._plan.at_inputs + len(self.inputs)
+        for slot in np.unique(slots[np.isnan(inputs).any(axis=1)]).tolist():
+            own = slots == slot
+            known = known.copy() if known is inputs else known
+            known[own] = filled(inputs[own], self._records[slot, first:stop])
+        return known
 
     def learn_frame(self, frame: Any) -> Self:
         """Learn a long table with columns ``unique_id``, ``ds`` and ``y``, one row per value, in any order of series.
@@ -108,22 +138,19 @@ class ForecastingFleet:
         Parameters
         ----------
         frame : pandas or polars data frame, or dict of columns
+            It also has a column for each of the ``inputs``; others are ignored.
             ``ds`` are numbers or dates in one rhythm, which the fleet's first two different times set; within a series
             they must increase, also from call to call. Times that a series leaves out are values that are missing.
         """
-        missing = [name for name in ("unique_id", "ds", "y") if name not in frame]
-        if missing:
-            raise ValueError(f"the table must have the columns unique_id, ds and y; it lacks {', '.join(missing)}")
-        names = np.asarray(frame["unique_id"])
-        times = as_times(np.asarray(frame["ds"]), len(names))
-        values = as_floats_or_nan(np.asarray(frame["y"]), "y")
+        names, times, values, inputs = columns_of(frame, ("unique_id", "ds", "y"), self.inputs)
         clock = self._clock_for(times)
         clock.last = -_MOST_STEPS
         order = np.lexsort((times, np.unique(names, return_inverse=True)[1].ravel()))
-        steps = np.empty(len(times), dtype=np.int64)
         different, at = np.unique(times, return_inverse=True)
         steps = clock.positions(different)[at.ravel()]
-        return self._learn_steps(names[order], steps[order], values[order], clock)
+        self._learn_steps(names[order], steps[order], values[order], inputs[order], clock)
+        self._library = library_of(frame)
+        return self
 
     def _clock_for(self, times: NDArray[Any]) -> Clock:
         """The fleet's clock, or one that these times set."""
@@ -138,9 +165,11 @@ class ForecastingFleet:
         clock.learn_step(different[1].item())
         return clock
 
-    def _learn_steps(self, names: NDArray[Any], steps: NDArray[np.int64], values: FloatArray, clock: Clock) -> Self:
+    def _learn_steps(
+        self, names: NDArray[Any], steps: NDArray[np.int64], values: FloatArray, inputs: FloatArray, clock: Clock
+    ) -> None:
         """Learn values sorted by series and step, after filling gaps; in the order of time, so that series share."""
-        all_names, all_steps, all_values = [], [], []
+        all_names, all_steps, all_values, all_inputs = [], [], [], []
         changed = np.concatenate([[True], names[1:] != names[:-1]])[: len(names)]
         starts = np.flatnonzero(changed).tolist()
         ends = dict(self._steps)
@@ -152,18 +181,21 @@ class ForecastingFleet:
                 raise ValueError(f"ds of the series {key!r} must increase: keep one value for each time, sorted")
             if own[-1] - first > len(own) + _MOST_GAP:
                 raise ValueError(f"the series {key!r} has a gap of more than {_MOST_GAP} steps: give it a new name")
-            filled = np.full(own[-1] - first, np.nan)
-            filled[own - first - 1] = values[start:stop]
-            all_names += [key] * len(filled)
+            own_values = np.full(own[-1] - first, np.nan)
+            own_values[own - first - 1] = values[start:stop]
+            all_names += [key] * len(own_values)
             all_steps.append(np.arange(first + 1, own[-1] + 1))
-            all_values.append(filled)
+            own_inputs = np.full((len(own_values), inputs.shape[1]), np.nan)
+            own_inputs[own - first - 1] = inputs[start:stop]
+            all_values.append(own_values)
+            all_inputs.append(own_inputs)
             ends[key] = int(own[-1])
         if all_names:
             order = np.argsort(np.concatenate(all_steps), kind="stable")
             ordered = [all_names[i] for i in order]
-            self.learn(np.concatenate(all_values)[order], keys=ordered)
+            X = np.concatenate(all_inputs)[order] if self.inputs else None
+            self.learn(np.concatenate(all_values)[order], keys=ordered, X=X)
         self._steps, self._clock = ends, clock
-        return self
 
     def _make_room(self) -> None:
         """Make a record for each series that is new."""
@@ -175,10 +207,9 @@ class ForecastingFleet:
         for slot in range(before, room):
             self._plan.begin(self._records[slot], 0.0)
 
-    def _learn(self, values: FloatArray, slots: NDArray[np.int64]) -> None:
+    def _learn(self, values: FloatArray, inputs: FloatArray, slots: NDArray[np.int64]) -> None:
         with threads_for(self._plan.most_weights):
-            no_inputs = np.zeros((len(values), 1))
-            learn_values(self._plan, values, no_inputs, slots, self._records, self._priors, self._sizing, self._work)
+            learn_values(self._plan, values, inputs, slots, self._records, self._priors, self._sizing, self._work)
             self.n_seen += len(values)
             if self.n_seen == self._next_sharing:
                 self._share()
@@ -191,18 +222,108 @@ class ForecastingFleet:
             self._priors = learn_priors(self._plan, asked, shrinkage, self._priors, self._work)
         self._next_sharing = int(_NEXT_SHARING * self.n_seen) + 1
 
-    def forecast(self, horizon: int, *, key: Hashable) -> Forecast:
-        """Predict the next ``horizon`` values of a series."""
+    def forecast(self, horizon: int, *, key: Hashable, X: Any = None) -> Forecast:
+        """Predict the next ``horizon`` values of a series.
+
+        ``X``, ``(horizon, q)``, has the inputs of the steps to come; those that are missing stay as they are.
+        """
         steps = as_count(horizon, "horizon")
         if key not in self._slots:
             raise KeyError(f"no values of the series {key!r} have been learned")
+        n = self._n_observed(key)
+        if n < _FEWEST:
+            raise ValueError(f"a forecast needs at least {_FEWEST} values, got {n} of {key!r}")
+        return self._forecast(key, X, self._workspace(steps))
+
+    def _forecast(self, key: Hashable, X: Any, work: ForecastWorkspace) -> Forecast:
         record = self._records[self._slots[key]]
-        if record[AT_OBSERVED] < 2:
-            raise ValueError(f"a forecast needs at least 2 values, got {int(record[AT_OBSERVED])} of {key!r}")
-        work = self._work if steps == self.horizon else ForecastWorkspace(self._plan, steps)
+        ahead = inputs_ahead(self._plan, record, X, work.horizon)
         with threads_for(self._plan.most_weights):
-            origin = Origin(self._plan, self.members, self._seasons, record.copy(), np.zeros((1, 1)), self._priors)
+            origin = Origin(self._plan, self.members, self._seasons, record.copy(), ahead, self._priors)
             return forecast_record(origin, self._sizing, work)
+
+    def _workspace(self, steps: int) -> ForecastWorkspace:
+        return self._work if steps == self.horizon else ForecastWorkspace(self._plan, steps)
+
+    def _n_observed(self, key: Hashable) -> int:
+        return int(self._records[self._slots[key], AT_OBSERVED])
+
+    def forecast_frame(self, horizon: int, levels: Sequence[float] = (80, 95), X_df: Any = None) -> Any:
+        """Predict the next ``horizon`` values of all series that `learn_frame` has learned, as a long table.
+
+        Parameters
+        ----------
+        horizon : int
+        levels : sequence of numbers
+            Percentages of intervals.
+        X_df : data frame or dict of columns, optional
+            ``unique_id``, ``ds`` and the inputs of steps to come, of some or all series. Inputs that are missing stay
+            as they are.
+
+        Returns
+        -------
+        pandas or polars data frame, or dict of columns, as the last table that was learned
+            ``unique_id``, ``ds``, the mean as ``onepass``, and ``onepass-lo-95``, ``onepass-hi-95`` of each level. Each
+            series goes on from its own last time; one with fewer than 2 values has NaN.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from onepass.forecasting import ForecastingFleet
+        >>> days = pd.date_range("2026-01-01", periods=60)
+        >>> sales = pd.DataFrame({"unique_id": "shop 1", "ds": days, "y": 20 + np.arange(60) % 7})
+        >>> ahead = ForecastingFleet(season_length=7).learn_frame(sales).forecast_frame(2, levels=[95])
+        >>> ahead["ds"].dt.day.tolist(), ahead["onepass"].round().tolist(), list(ahead.columns[3:])
+        ([2, 3], [24.0, 25.0], ['onepass-lo-95', 'onepass-hi-95'])
+        """
+        steps = as_count(horizon, "horizon")
+        shares = [as_level(level) for level in levels]
+        if self._clock is None or not self._steps:
+            raise ValueError("forecast_frame needs the times of series: learn them with learn_frame")
+        keys = list(self._steps)
+        given = self._inputs_of_frame(X_df, steps)
+        found = np.full((1 + 2 * len(shares), len(keys), steps), np.nan)
+        work = self._workspace(steps)
+        for i, key in enumerate(keys):
+            if self._n_observed(key) >= _FEWEST:
+                forecast = self._forecast(key, given.get(key), work)
+                found[:, i] = [forecast.mean, *(side for share in shares for side in forecast.interval(share))]
+        ends = np.fromiter(self._steps.values(), dtype=np.int64, count=len(keys))
+        columns = {
+            "unique_id": np.repeat(np.array(keys), steps),
+            "ds": self._clock.times_of((ends[:, None] + np.arange(1, steps + 1)).ravel()),
+            "onepass": found[0].ravel(),
+        }
+        for at, level in enumerate(levels):
+            columns[f"onepass-lo-{level:g}"] = found[1 + 2 * at].ravel()
+            columns[f"onepass-hi-{level:g}"] = found[2 + 2 * at].ravel()
+        return as_library(columns, self._library)
+
+    def _inputs_of_frame(self, frame: Any, horizon: int) -> dict[Hashable, FloatArray]:
+        """Inputs ``(horizon, q)`` of each series in a table of steps to come."""
+        if frame is None:
+            return {}
+        if not self.inputs:
+            raise ValueError("X_df was given, but the fleet has no inputs: name them in ForecastingFleet(inputs=...)")
+        assert self._clock is not None
+        names, times, _, inputs = columns_of(frame, ("unique_id", "ds"), self.inputs)
+        clock = self._clock_for(times)
+        clock.last = -_MOST_STEPS
+        different, at = np.unique(times, return_inverse=True)
+        steps = clock.positions(different)[at.ravel()] if len(different) else np.zeros(0, dtype=np.int64)
+        found: dict[Hashable, FloatArray] = {}
+        for key, step, row in zip(names.tolist(), steps.tolist(), inputs, strict=True):
+            if key not in self._steps:
+                raise KeyError(f"X_df has the series {key!r}, of which no values have been learned")
+            ahead = step - self._steps[key]
+            if not 1 <= ahead <= horizon:
+                raise ValueError(
+                    f"X_df has a time of the series {key!r} that is {ahead} steps after its last value: "
+                    f"give the times from 1 to {horizon} steps after it"
+                )
+            found.setdefault(key, np.full((horizon, len(self.inputs)), np.nan))[ahead - 1] = row
+        return found
 
     @property
     def keys(self) -> list[Hashable]:
@@ -226,6 +347,8 @@ class ForecastingFleet:
             "horizon": self.horizon,
             "members": [member.to_data() for member in self.members],
             "outliers": self.outliers,
+            "inputs": list(self.inputs),
+            "library": self._library,
             "keys": list(self._slots),
             "n_seen": self.n_seen,
             "next_sharing": self._next_sharing,
@@ -239,7 +362,14 @@ class ForecastingFleet:
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
         """Make the fleet that `export_state` described."""
         members = [Member(**one) for one in parameters["members"]]
-        new = cls(parameters["seasons"] or 1, parameters["horizon"], members=members, outliers=parameters["outliers"])
+        new = cls(
+            parameters["seasons"] or 1,
+            parameters["horizon"],
+            members=members,
+            outliers=parameters["outliers"],
+            inputs=parameters["inputs"],
+        )
+        new._library = None if parameters["library"] is None else one_of(parameters["library"], LIBRARIES, "library")
         keys = parameters["keys"]
         new._slots = {key: slot for slot, key in enumerate(keys)}
         if len(new._slots) != len(keys):

@@ -57,7 +57,7 @@ class Forecast(Prediction):
         Covariance of the steps.
     members : list of MemberForecast
         The members that had a forecast, those with the largest share first.
-    components : Components
+    decomposition : Components
         What made the mean: ``level``, ``seasons``, ``lags`` and ``inputs`` of each step, which add up to it.
 
     Examples
@@ -101,7 +101,7 @@ class Forecast(Prediction):
         self._components = components
 
     @property
-    def components(self) -> Components:
+    def decomposition(self) -> Components:
         """What made the mean; without a model behind the forecast, all of it is its level."""
         if self._components is None:
             mean = np.asarray(self.moments.mean)
@@ -133,7 +133,7 @@ class Forecast(Prediction):
         return Prediction(_FAMILY, PredictedMoments(mean, 0.0, mean, 0.0, var), 0.0, density, units=units)
 
     def __reduce__(self) -> Any:
-        return _unpickled, (self.moments.mean, self.cov, self._limit, self.members, self.components)
+        return _unpickled, (self.moments.mean, self.cov, self._limit, self.members, self.decomposition)
 
 
 def _unpickled(

@@ -17,7 +17,7 @@ from onepass.forecasting.forecast import Forecast, MemberForecast
 from onepass.forecasting.members import Member, as_members, as_seasons, default_horizon, default_members, make_plan
 from onepass.forecasting.times import Clock, as_times
 
-__all__ = ["FAR", "LARGEST", "NEVER", "BayesianForecaster", "forecast_record"]
+__all__ = ["FAR", "LARGEST", "NEVER", "BayesianForecaster", "as_inputs", "filled", "forecast_record", "inputs_ahead"]
 
 _CANDIDATES = (7, 12, 24)  # seasons of a series about which nothing is known
 FAR = 8.0  # deviations from which on a value may be wrong, or a new level
@@ -109,7 +109,7 @@ class BayesianForecaster:
             raise ValueError(f"y must be a number or have shape (n,), got shape {values.shape}")
         if np.nanmax(np.abs(values), initial=0.0) > LARGEST:
             raise ValueError(f"y must not be beyond {LARGEST:g}: choose larger units")
-        inputs = self._as_inputs(X, len(values), np.ndim(y) == 0)
+        inputs = as_inputs(X, len(values), self.n_inputs, single=np.ndim(y) == 0)
         if len(values) == 0:
             return self
         clock, values, inputs = self._in_rhythm(values, inputs, times)
@@ -123,19 +123,6 @@ class BayesianForecaster:
             self._first = None
         self._learn(values, inputs)
         return self
-
-    def _as_inputs(self, X: Any, n: int, single: bool) -> FloatArray:
-        """Inputs ``(n, q)``, without any ``(n, 0)``."""
-        if X is None:
-            array = np.zeros((n, 0))
-        else:
-            array = as_floats_or_nan(X, "X")
-            array = array[None] if single and array.ndim == 1 else array
-        if array.ndim != 2 or len(array) != n:
-            raise ValueError(f"X must have a row of inputs for each of the {n} steps, got shape {array.shape}")
-        if self.n_inputs is not None and array.shape[1] != self.n_inputs:
-            raise ValueError(f"X must have {self.n_inputs} inputs, as in the values before, got {array.shape[1]}")
-        return array
 
     def _in_rhythm(
         self, values: FloatArray, inputs: FloatArray, times: Any
@@ -169,7 +156,7 @@ class BayesianForecaster:
 
     def _learn(self, values: FloatArray, inputs: FloatArray) -> None:
         plan = self._made_plan(inputs.shape[1])
-        known = _filled(inputs, self._record[0, plan.at_inputs : plan.at_inputs + inputs.shape[1]])
+        known = filled(inputs, self._record[0, plan.at_inputs : plan.at_inputs + inputs.shape[1]])
         X = known if inputs.shape[1] else np.zeros((len(values), 1))
         slots = np.zeros(len(values), dtype=np.int64)
         with threads_for(plan.most_weights):
@@ -222,22 +209,11 @@ class BayesianForecaster:
         plan = self._plan
         if plan is None or self.n_seen < 2:
             raise ValueError(f"a forecast needs at least 2 values, got {self.n_seen}: learn more of the series first")
-        ahead = self._inputs_ahead(X, steps)
+        ahead = inputs_ahead(plan, self._record[0], X, steps)
         assert self._members is not None
         with threads_for(plan.most_weights):
             origin = Origin(plan, self._members, self._seasons or (), self._record[0].copy(), ahead, self._priors)
             return forecast_record(origin, self._sizing, self._workspace(steps))
-
-    def _inputs_ahead(self, X: Any, steps: int) -> FloatArray:
-        q = self.n_inputs or 0
-        if not q:
-            if X is not None:
-                raise ValueError("X was given, but the values were learned without inputs")
-            return np.zeros((1, 1))
-        assert self._plan is not None
-        last = self._record[0, self._plan.at_inputs : self._plan.at_inputs + q]
-        ahead = np.full((steps, q), np.nan) if X is None else self._as_inputs(X, steps, steps == 1)
-        return _filled(ahead, last)
 
     # What is known.
 
@@ -272,8 +248,8 @@ class BayesianForecaster:
 
     @property
     def components_(self) -> Components:
-        """What makes the forecast of the next values: see `Forecast.components`."""
-        return self.forecast(1 if self._plan is None else self._plan.horizon).components
+        """What makes the forecast of the next values: see `Forecast`."""
+        return self.forecast(1 if self._plan is None else self._plan.horizon).decomposition
 
     def __repr__(self) -> str:
         seasons = "auto" if self._seasons is None else self._seasons
@@ -355,7 +331,29 @@ def _to_json(value: float) -> Any:
     return "nan" if np.isnan(value) else value
 
 
-def _filled(inputs: FloatArray, last: FloatArray) -> FloatArray:
+def as_inputs(X: Any, n: int, n_inputs: int | None, *, single: bool) -> FloatArray:
+    """Check the inputs of n steps, ``(n, q)``; without any ``(n, 0)``. A single step may have ``(q,)``."""
+    array = np.zeros((n, 0)) if X is None else as_floats_or_nan(X, "X")
+    array = array[None] if single and array.ndim == 1 else array
+    if array.ndim != 2 or len(array) != n:
+        raise ValueError(f"X must have a row of inputs for each of the {n} steps, got shape {array.shape}")
+    if n_inputs is not None and array.shape[1] != n_inputs:
+        raise ValueError(f"X must have {n_inputs} inputs, as in the values before, got {array.shape[1]}")
+    return array
+
+
+def inputs_ahead(plan: Plan, record: FloatArray, X: Any, steps: int) -> FloatArray:
+    """Check the inputs of the next steps of a series; those that are missing stay as they are."""
+    q = plan.n_inputs
+    if not q:
+        if X is not None:
+            raise ValueError("X was given, but the values were learned without inputs")
+        return np.zeros((1, 1))
+    ahead = np.full((steps, q), np.nan) if X is None else as_inputs(X, steps, q, single=steps == 1)
+    return filled(ahead, record[plan.at_inputs : plan.at_inputs + q])
+
+
+def filled(inputs: FloatArray, last: FloatArray) -> FloatArray:
     """Inputs with those that are missing as in the step before."""
     if not np.isnan(inputs).any():
         return np.ascontiguousarray(inputs)

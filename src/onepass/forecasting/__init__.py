@@ -5,8 +5,9 @@ from onepass.forecasting.fleet import ForecastingFleet
 from onepass.forecasting.forecast import Forecast
 from onepass.forecasting.forecaster import BayesianForecaster
 from onepass.forecasting.members import Member, default_members
+from onepass.forecasting.reconciliation import reconcile
 
-__all__ = ["BayesianForecaster", "Components", "Forecast", "ForecastingFleet", "Member", "default_members"]
+__all__ = ["BayesianForecaster", "Components", "Forecast", "ForecastingFleet", "Member", "default_members", "reconcile"]
 
 
 def __dir__() -> list[str]:

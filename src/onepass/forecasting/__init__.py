@@ -4,8 +4,9 @@ from onepass.forecasting.fleet import ForecastingFleet
 from onepass.forecasting.forecast import Forecast
 from onepass.forecasting.forecaster import BayesianForecaster
 from onepass.forecasting.members import Member, default_members
+from onepass.forecasting.revisions import TooLateError
 
-__all__ = ["BayesianForecaster", "Forecast", "ForecastingFleet", "Member", "default_members"]
+__all__ = ["BayesianForecaster", "Forecast", "ForecastingFleet", "Member", "TooLateError", "default_members"]
 
 
 def __dir__() -> list[str]:

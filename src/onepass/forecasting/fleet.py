@@ -8,16 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_flag, as_floats_or_nan
+from onepass._validation import as_count, as_flag, as_floats_or_nan, as_whole
 from onepass.engine.forecasting import ForecastWorkspace, empty_sizing, learn_values
 from onepass.engine.lag_sums import AT_OBSERVED
 from onepass.engine.threads import threads_for
-from onepass.files.state import Arrays, Parameters, as_tally, sized_or_nan
+from onepass.files.state import Arrays, Parameters, as_tally, nested, sized_or_nan, under
 from onepass.forecasting.forecast import Forecast
 from onepass.forecasting.forecaster import FAR, LARGEST, NEVER, forecast_record
 from onepass.forecasting.members import Member, as_members, as_seasons, default_horizon, default_members, make_plan
 from onepass.forecasting.population import learn_priors, sampled
-from onepass.forecasting.times import Clock, as_times
+from onepass.forecasting.revisions import RecentRows
+from onepass.forecasting.times import Clock, Times, as_times
 
 __all__ = ["ForecastingFleet"]
 
@@ -41,6 +42,10 @@ class ForecastingFleet:
     horizon, members : see `BayesianForecaster`
     outliers : bool
         As for `BayesianForecaster`.
+    revisions : int
+        For how many of the last steps, counted from the newest of all series, `learn_frame` accepts values that come
+        late or are corrected; 0 for none. A series that is further behind must come in order. What series share is
+        learned from values that can no longer change.
 
     Examples
     --------
@@ -63,6 +68,7 @@ class ForecastingFleet:
         *,
         members: Iterable[Member] | None = None,
         outliers: bool = False,
+        revisions: int = 0,
     ) -> None:
         self._seasons = as_seasons(season_length)
         self.horizon = default_horizon(self._seasons) if horizon is None else as_count(horizon, "horizon")
@@ -75,20 +81,27 @@ class ForecastingFleet:
         self._priors = self._plan.empty_priors()
         self._sizing = empty_sizing(self.horizon)
         self._work = ForecastWorkspace(self._plan, self.horizon)
-        self.n_seen = 0
-        """Number of values learned from all series, with those that are missing."""
+        self.revisions = as_whole(revisions, "revisions")
+        self._recent = RecentRows(self.revisions) if self.revisions else None
+        self._n_learned = 0
         self._next_sharing = _FIRST_SHARING
         self._clock: Clock | None = None
         self._steps: dict[Hashable, int] = {}  # the last of each series, where times are given
 
     def learn(self, y: ArrayLike, *, keys: Sequence[Hashable] | NDArray[Any]) -> Self:
         """Learn values ``(n,)`` in their order, each of the series of its key; NaN is a value that is missing."""
+        if self._recent is not None:
+            raise ValueError("a fleet that accepts revisions needs times, which say what is revised: use learn_frame")
         values = np.ascontiguousarray(np.atleast_1d(as_floats_or_nan(y, "y")))
         names = keys.tolist() if isinstance(keys, np.ndarray) else list(keys)
         if values.ndim != 1 or len(names) != len(values):
             raise ValueError(f"keys must name the series of each of the {values.size} values, got {len(names)}")
         if np.nanmax(np.abs(values), initial=0.0) > LARGEST:
             raise ValueError(f"y must not be beyond {LARGEST:g}: choose larger units")
+        self._learn_rows(values, names)
+        return self
+
+    def _learn_rows(self, values: FloatArray, names: Sequence[Hashable]) -> None:
         for key in dict.fromkeys(names):
             if key not in self._slots:
                 self._slots[key] = len(self._slots)
@@ -96,10 +109,9 @@ class ForecastingFleet:
         slots = np.fromiter((self._slots[key] for key in names), dtype=np.int64, count=len(names))
         start = 0
         while start < len(values):
-            stop = min(len(values), start + self._next_sharing - self.n_seen)
+            stop = min(len(values), start + self._next_sharing - self._n_learned)
             self._learn(values[start:stop], slots[start:stop])
             start = stop
-        return self
 
     def learn_frame(self, frame: Any) -> Self:
         """Learn a long table with columns ``unique_id``, ``ds`` and ``y``, one row per value, in any order of series.
@@ -109,6 +121,7 @@ class ForecastingFleet:
         frame : pandas or polars data frame, or dict of columns
             ``ds`` are numbers or dates in one rhythm, which the fleet's first two different times set; within a series
             they must increase, also from call to call. Times that a series leaves out are values that are missing.
+            With ``revisions`` values may come late and be corrected.
         """
         missing = [name for name in ("unique_id", "ds", "y") if name not in frame]
         if missing:
@@ -116,6 +129,12 @@ class ForecastingFleet:
         names = np.asarray(frame["unique_id"])
         times = as_times(np.asarray(frame["ds"]), len(names))
         values = as_floats_or_nan(np.asarray(frame["y"]), "y")
+        if values.shape != names.shape:
+            raise ValueError(f"y must have one entry for each of the {len(names)} rows, got shape {values.shape}")
+        if np.nanmax(np.abs(values), initial=0.0) > LARGEST:
+            raise ValueError(f"y must not be beyond {LARGEST:g}: choose larger units")
+        if self._recent is not None:
+            return self._revise(self._recent, names, times, values) if len(names) else self
         clock = self._clock_for(times)
         clock.last = -_MOST_STEPS
         order = np.lexsort((times, np.unique(names, return_inverse=True)[1].ravel()))
@@ -123,6 +142,18 @@ class ForecastingFleet:
         different, at = np.unique(times, return_inverse=True)
         steps = clock.positions(different)[at.ravel()]
         return self._learn_steps(names[order], steps[order], values[order], clock)
+
+    def _revise(self, recent: RecentRows, names: NDArray[Any], times: Times, values: FloatArray) -> Self:
+        """Keep values that may still change, and learn those that no longer can."""
+        settled, steps, values = recent.put(names.tolist(), times, values)
+        assert recent.clock is not None
+        for step in np.unique(steps):  # one by one, so that the order is the same however they came
+            start, stop = np.searchsorted(steps, [step, step + 1]).tolist()
+            at = slice(start, stop)
+            names = np.empty(stop - start, dtype=object)
+            names[:] = settled[at]
+            self._learn_steps(names, steps[at], values[at], recent.clock)
+        return self
 
     def _clock_for(self, times: NDArray[Any]) -> Clock:
         """The fleet's clock, or one that these times set."""
@@ -160,7 +191,7 @@ class ForecastingFleet:
         if all_names:
             order = np.argsort(np.concatenate(all_steps), kind="stable")
             ordered = [all_names[i] for i in order]
-            self.learn(np.concatenate(all_values)[order], keys=ordered)
+            self._learn_rows(np.concatenate(all_values)[order], ordered)
         self._steps, self._clock = ends, clock
         return self
 
@@ -178,8 +209,8 @@ class ForecastingFleet:
         with threads_for(self._plan.most_weights):
             no_inputs = np.zeros((len(values), 1))
             learn_values(self._plan, values, no_inputs, slots, self._records, self._priors, self._sizing, self._work)
-            self.n_seen += len(values)
-            if self.n_seen == self._next_sharing:
+            self._n_learned += len(values)
+            if self._n_learned == self._next_sharing:
                 self._share()
 
     def _share(self) -> None:
@@ -188,27 +219,48 @@ class ForecastingFleet:
         shrinkage = [member.shrinkage for member in self.members]
         for _ in range(2 if not self._priors.any() else 1):
             self._priors = learn_priors(self._plan, asked, shrinkage, self._priors, self._work)
-        self._next_sharing = int(_NEXT_SHARING * self.n_seen) + 1
+        self._next_sharing = int(_NEXT_SHARING * self._n_learned) + 1
 
     def forecast(self, horizon: int, *, key: Hashable) -> Forecast:
         """Predict the next ``horizon`` values of a series."""
         steps = as_count(horizon, "horizon")
-        if key not in self._slots:
-            raise KeyError(f"no values of the series {key!r} have been learned")
-        record = self._records[self._slots[key]]
+        record, sizing = self._record_of(key)
         if record[AT_OBSERVED] < 2:
             raise ValueError(f"a forecast needs at least 2 values, got {int(record[AT_OBSERVED])} of {key!r}")
         work = self._work if steps == self.horizon else ForecastWorkspace(self._plan, steps)
         with threads_for(self._plan.most_weights):
-            return forecast_record(self._plan, self.members, record, np.zeros((1, 1)), self._priors, self._sizing, work)
+            return forecast_record(self._plan, self.members, record, np.zeros((1, 1)), self._priors, sizing, work)
+
+    def _record_of(self, key: Hashable) -> tuple[FloatArray, FloatArray]:
+        """The record of a series and the sizes of intervals, after the values that may still change."""
+        if key not in (self._slots if self._recent is None else self._recent.series):
+            raise KeyError(f"no values of the series {key!r} have been learned")
+        if self._recent is None:
+            return self._records[self._slots[key]], self._sizing
+        values, sizing = self._recent.since(key, self._steps.get(key)), self._sizing.copy()
+        if key in self._slots:
+            record = self._records[self._slots[key]].copy()
+        else:
+            record = np.empty(self._plan.size)
+            self._plan.begin(record, 0.0)
+        first = np.zeros(len(values), dtype=np.int64)
+        with threads_for(self._plan.most_weights):
+            no_inputs = np.zeros((len(values), 1))
+            learn_values(self._plan, values, no_inputs, first, record[None], self._priors, sizing, self._work)
+        return record, sizing
+
+    @property
+    def n_seen(self) -> int:
+        """Number of values learned from all series, with those that are missing."""
+        return self._n_learned + (0 if self._recent is None else len(self._recent))
 
     @property
     def keys(self) -> list[Hashable]:
         """The keys of all series, in the order in which they came."""
-        return list(self._slots)
+        return list(self._slots if self._recent is None else self._recent.series)
 
     def __len__(self) -> int:
-        return len(self._slots)
+        return len(self._slots if self._recent is None else self._recent.series)
 
     def __repr__(self) -> str:
         return f"ForecastingFleet(season_length={self._seasons or 1}, n_series={len(self)}, n_seen={self.n_seen})"
@@ -217,7 +269,7 @@ class ForecastingFleet:
 
     def export_state(self) -> tuple[Parameters, Arrays]:
         """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
-        if not all(isinstance(key, (str, int)) for key in self._slots):
+        if not all(isinstance(key, (str, int)) for key in self.keys):
             raise TypeError("only a fleet whose keys are strings or whole numbers can be saved")
         parameters: Parameters = {
             "seasons": list(self._seasons),
@@ -225,19 +277,30 @@ class ForecastingFleet:
             "members": [member.to_data() for member in self.members],
             "outliers": self.outliers,
             "keys": list(self._slots),
-            "n_seen": self.n_seen,
+            "n_seen": self._n_learned,
             "next_sharing": self._next_sharing,
             "clock": None if self._clock is None else self._clock.to_data(),
             "steps": [self._steps.get(key) for key in self._slots],
+            "revisions": self.revisions,
         }
         records = self._records[: len(self._slots)].copy()
-        return parameters, {"records": records, "sizing": self._sizing.copy(), "priors": self._priors.copy()}
+        arrays = {"records": records, "sizing": self._sizing.copy(), "priors": self._priors.copy()}
+        if self._recent is not None:
+            parameters["recent"], recent = self._recent.export_state()
+            arrays |= nested("recent", recent)
+        return parameters, arrays
 
     @classmethod
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
         """Make the fleet that `export_state` described."""
         members = [Member(**one) for one in parameters["members"]]
-        new = cls(parameters["seasons"] or 1, parameters["horizon"], members=members, outliers=parameters["outliers"])
+        new = cls(
+            parameters["seasons"] or 1,
+            parameters["horizon"],
+            members=members,
+            outliers=parameters["outliers"],
+            revisions=parameters["revisions"],
+        )
         keys = parameters["keys"]
         new._slots = {key: slot for slot, key in enumerate(keys)}
         if len(new._slots) != len(keys):
@@ -245,11 +308,13 @@ class ForecastingFleet:
         new._records = sized_or_nan(arrays, "records", (len(keys), new._plan.size))
         new._sizing = sized_or_nan(arrays, "sizing", new._sizing.shape)
         new._priors = sized_or_nan(arrays, "priors", new._priors.shape)
-        new.n_seen = as_tally(parameters["n_seen"], "n_seen")
+        new._n_learned = as_tally(parameters["n_seen"], "n_seen")
         new._next_sharing = as_count(parameters["next_sharing"], "next_sharing")
-        if new._next_sharing <= new.n_seen:
-            raise ValueError(f"next_sharing must be above n_seen, got {new._next_sharing} and {new.n_seen}")
+        if new._next_sharing <= new._n_learned:
+            raise ValueError(f"next_sharing must be above n_seen, got {new._next_sharing} and {new._n_learned}")
         if parameters["clock"] is not None:
             new._clock = Clock.from_data(parameters["clock"])
         new._steps = {key: int(step) for key, step in zip(keys, parameters["steps"], strict=True) if step is not None}
+        if new.revisions:
+            new._recent = RecentRows.from_state(parameters["recent"], under("recent", arrays))
         return new

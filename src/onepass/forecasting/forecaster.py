@@ -1,6 +1,6 @@
 """`BayesianForecaster`: forecasts of one series that are updated by every value, without refitting."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from copy import copy
 from typing import Any, Self
 
@@ -13,12 +13,13 @@ from onepass.engine.forecasting import ForecastWorkspace, empty_sizing, forecast
 from onepass.engine.lag_sums import AT_EVIDENCE, AT_LAST, AT_LOWEST, AT_OBSERVED, AT_OUTLIERS, AT_READY, Plan
 from onepass.engine.threads import threads_for
 from onepass.files.state import Arrays, Parameters, as_number, as_tally, nested, sized_or_nan, under
+from onepass.forecasting.components import Components, Origin
 from onepass.forecasting.forecast import Forecast, MemberForecast
 from onepass.forecasting.members import Member, as_members, as_seasons, default_horizon, default_members, make_plan
 from onepass.forecasting.revisions import RecentValues
 from onepass.forecasting.times import Clock, Times, as_times
 
-__all__ = ["FAR", "LARGEST", "NEVER", "BayesianForecaster", "forecast_record"]
+__all__ = ["FAR", "LARGEST", "NEVER", "BayesianForecaster", "as_inputs", "filled", "forecast_record", "inputs_ahead"]
 
 _CANDIDATES = (7, 12, 24)  # seasons of a series about which nothing is known
 FAR = 8.0  # deviations from which on a value may be wrong, or a new level
@@ -128,7 +129,7 @@ class BayesianForecaster:
             raise ValueError(f"y must be a number or have shape (n,), got shape {values.shape}")
         if np.nanmax(np.abs(values), initial=0.0) > LARGEST:
             raise ValueError(f"y must not be beyond {LARGEST:g}: choose larger units")
-        inputs = self._as_inputs(X, len(values), np.ndim(y) == 0)
+        inputs = as_inputs(X, len(values), self.n_inputs, single=np.ndim(y) == 0)
         if len(values) == 0:
             return self
         given = None if times is None else as_times(times, len(values))
@@ -173,19 +174,6 @@ class BayesianForecaster:
             self._first = None
         self._learn(values, inputs)
 
-    def _as_inputs(self, X: Any, n: int, single: bool) -> FloatArray:
-        """Inputs ``(n, q)``, without any ``(n, 0)``."""
-        if X is None:
-            array = np.zeros((n, 0))
-        else:
-            array = as_floats_or_nan(X, "X")
-            array = array[None] if single and array.ndim == 1 else array
-        if array.ndim != 2 or len(array) != n:
-            raise ValueError(f"X must have a row of inputs for each of the {n} steps, got shape {array.shape}")
-        if self.n_inputs is not None and array.shape[1] != self.n_inputs:
-            raise ValueError(f"X must have {self.n_inputs} inputs, as in the values before, got {array.shape[1]}")
-        return array
-
     def _in_rhythm(
         self, values: FloatArray, inputs: FloatArray, given: Times | None
     ) -> tuple[Clock | None, FloatArray, FloatArray]:
@@ -217,7 +205,7 @@ class BayesianForecaster:
 
     def _learn(self, values: FloatArray, inputs: FloatArray) -> None:
         plan = self._made_plan(inputs.shape[1])
-        known = _filled(inputs, self._record[0, plan.at_inputs : plan.at_inputs + inputs.shape[1]])
+        known = filled(inputs, self._record[0, plan.at_inputs : plan.at_inputs + inputs.shape[1]])
         X = known if inputs.shape[1] else np.zeros((len(values), 1))
         slots = np.zeros(len(values), dtype=np.int64)
         with threads_for(plan.most_weights):
@@ -270,23 +258,11 @@ class BayesianForecaster:
         plan = self._plan
         if plan is None or self.n_seen < 2:
             raise ValueError(f"a forecast needs at least 2 values, got {self.n_seen}: learn more of the series first")
-        ahead = self._inputs_ahead(X, steps)
+        ahead = inputs_ahead(plan, self._record[0], X, steps)
         assert self._members is not None
         with threads_for(plan.most_weights):
-            return forecast_record(
-                plan, self._members, self._record[0], ahead, self._priors, self._sizing, self._workspace(steps)
-            )
-
-    def _inputs_ahead(self, X: Any, steps: int) -> FloatArray:
-        q = self.n_inputs or 0
-        if not q:
-            if X is not None:
-                raise ValueError("X was given, but the values were learned without inputs")
-            return np.zeros((1, 1))
-        assert self._plan is not None
-        last = self._record[0, self._plan.at_inputs : self._plan.at_inputs + q]
-        ahead = np.full((steps, q), np.nan) if X is None else self._as_inputs(X, steps, steps == 1)
-        return _filled(ahead, last)
+            origin = Origin(plan, self._members, self._seasons or (), self._record[0].copy(), ahead, self._priors)
+            return forecast_record(origin, self._sizing, self._workspace(steps))
 
     # What is known.
 
@@ -318,6 +294,11 @@ class BayesianForecaster:
             return {}
         at = self._plan.at_shares
         return dict(zip(self.members, self._record[0, at : at + len(self.members)].tolist(), strict=True))
+
+    @property
+    def components_(self) -> Components:
+        """What makes the forecast of the next values: see `Forecast`."""
+        return self.forecast(1 if self._plan is None else self._plan.horizon).decomposition
 
     def __repr__(self) -> str:
         seasons = "auto" if self._seasons is None else self._seasons
@@ -376,17 +357,10 @@ class BayesianForecaster:
         return new
 
 
-def forecast_record(
-    plan: Plan,
-    members: Sequence[Member],
-    record: FloatArray,
-    ahead: FloatArray,
-    priors: FloatArray,
-    sizing: FloatArray,
-    work: ForecastWorkspace,
-) -> Forecast:
-    """The forecast of the series of a record, over the steps of the workspace."""
-    found = forecast_series(plan, record, ahead, priors, sizing, work)
+def forecast_record(origin: Origin, sizing: FloatArray, work: ForecastWorkspace) -> Forecast:
+    """The forecast of one series, over the steps of the workspace."""
+    plan, record = origin.plan, origin.record
+    found = forecast_series(plan, record, origin.ahead, origin.priors, sizing, work)
     limit = 0.0 if record[AT_LOWEST] >= 0.0 else None
     if np.isnan(found[0, 0]):
         return _random_walk(plan, record, work.horizon, limit)
@@ -394,12 +368,12 @@ def forecast_record(
     means, _, correlation, shares = work.arrays
     parts = [
         MemberForecast(member, float(share), own.copy())
-        for member, share, own in zip(members, shares, means, strict=True)
+        for member, share, own in zip(origin.members, shares, means, strict=True)
         if share > 0.0
     ]
     cov = correlation * np.outer(std, std)
     np.fill_diagonal(cov, np.maximum(np.square(std), 1e-300))
-    return Forecast(mean, cov, limit=limit, members=sorted(parts, key=lambda part: -part.share))
+    return Forecast(mean, cov, limit=limit, members=sorted(parts, key=lambda part: -part.share), origin=origin)
 
 
 def _random_walk(plan: Plan, record: FloatArray, steps: int, limit: float | None) -> Forecast:
@@ -415,7 +389,29 @@ def _to_json(value: float) -> Any:
     return "nan" if np.isnan(value) else value
 
 
-def _filled(inputs: FloatArray, last: FloatArray) -> FloatArray:
+def as_inputs(X: Any, n: int, n_inputs: int | None, *, single: bool) -> FloatArray:
+    """Check the inputs of n steps, ``(n, q)``; without any ``(n, 0)``. A single step may have ``(q,)``."""
+    array = np.zeros((n, 0)) if X is None else as_floats_or_nan(X, "X")
+    array = array[None] if single and array.ndim == 1 else array
+    if array.ndim != 2 or len(array) != n:
+        raise ValueError(f"X must have a row of inputs for each of the {n} steps, got shape {array.shape}")
+    if n_inputs is not None and array.shape[1] != n_inputs:
+        raise ValueError(f"X must have {n_inputs} inputs, as in the values before, got {array.shape[1]}")
+    return array
+
+
+def inputs_ahead(plan: Plan, record: FloatArray, X: Any, steps: int) -> FloatArray:
+    """Check the inputs of the next steps of a series; those that are missing stay as they are."""
+    q = plan.n_inputs
+    if not q:
+        if X is not None:
+            raise ValueError("X was given, but the values were learned without inputs")
+        return np.zeros((1, 1))
+    ahead = np.full((steps, q), np.nan) if X is None else as_inputs(X, steps, q, single=steps == 1)
+    return filled(ahead, record[plan.at_inputs : plan.at_inputs + q])
+
+
+def filled(inputs: FloatArray, last: FloatArray) -> FloatArray:
     """Inputs with those that are missing as in the step before."""
     if not np.isnan(inputs).any():
         return np.ascontiguousarray(inputs)

@@ -143,34 +143,40 @@ class RecentValues:
 
 
 class RecentRows:
-    """The values of the last steps of many series.
+    """The rows of the last steps of many series, each a value and its inputs.
 
     Parameters
     ----------
     steps : how many steps, counted from the newest of all series, can be revised
+    width : numbers of a row
     """
 
-    def __init__(self, steps: int) -> None:
-        self.steps = steps
+    def __init__(self, steps: int, width: int) -> None:
+        self.steps, self.width = steps, width
         self.clock: Clock | None = None
         """The rhythm of all series; None before the first value."""
         self.series: dict[Hashable, int] = {}
         """All series, and the row that each has."""
         self._last = 0  # the newest step of all series
         self._newest = np.zeros(0, dtype=np.int64)  # and of each
-        self._values = np.zeros((0, steps))  # the value of a step is in the column of the step modulo their number
+        self._values = np.zeros((0, steps, width))  # the row of a step is in the column of the step modulo their number
         self._present = np.zeros((0, steps), dtype=bool)
         self._times: Times = np.zeros(0)  # all different ones, as long as all values can change, and so the rhythm
 
     def __len__(self) -> int:
         return int(self._present.sum())
 
+    @property
+    def ends(self) -> dict[Hashable, int]:
+        """The newest step of each series."""
+        return dict(zip(self.series, self._newest.tolist(), strict=True))
+
     def put(
         self, names: Sequence[Hashable], times: Times, values: FloatArray
     ) -> tuple[list[Hashable], NDArray[np.int64], FloatArray]:
-        """Keep values, in whatever order they came; the last one of a step counts.
+        """Keep rows ``(n, width)``, in whatever order they came; the last one of a step counts.
 
-        Return the series, steps and values of what can't change any more, sorted by step and series.
+        Return the series, steps and rows of what can't change any more, sorted by step and series.
         """
         clock, moved = self._clock_for(times)
         steps = clock.steps(times)
@@ -242,13 +248,14 @@ class RecentRows:
             raise ValueError(f"the series {name!r} has a gap of more than {_MOST_GAP} steps: give it a new name")
 
     def _kept(self) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]:
-        """Rows, steps and values of all that is kept."""
+        """Series, steps and rows of all that is kept."""
         rows, columns = np.nonzero(self._present)
         steps = self._last - (self._last - columns) % self.steps
         return rows, steps, self._values[rows, columns]
 
     def _keep(self, rows: NDArray[np.int64], steps: NDArray[np.int64], values: FloatArray, n_series: int) -> None:
-        self._values, self._present = np.zeros((n_series, self.steps)), np.zeros((n_series, self.steps), dtype=bool)
+        self._values = np.zeros((n_series, self.steps, self.width))
+        self._present = np.zeros((n_series, self.steps), dtype=bool)
         self._values[rows, steps % self.steps] = values
         self._present[rows, steps % self.steps] = True
 
@@ -257,10 +264,10 @@ class RecentRows:
         row = self.series[name]
         columns = np.flatnonzero(self._present[row])
         if not len(columns):
-            return np.zeros(0)
+            return np.zeros((0, self.width))
         steps = self._last - (self._last - columns) % self.steps
         first = int(steps.min()) if before is None else before + 1
-        found = np.full(int(steps.max()) - first + 1, np.nan)
+        found = np.full((int(steps.max()) - first + 1, self.width), np.nan)
         found[steps - first] = self._values[row, columns]
         return found
 
@@ -274,18 +281,18 @@ class RecentRows:
             "newest": self._newest.tolist(),
             "times": self._times.tolist(),
         }
-        values = np.where(self._present, self._values, 0.0)
+        values = np.where(self._present[:, :, None], self._values, 0.0)
         return parameters, {"values": values, "present": self._present.astype(np.float64)}
 
     @classmethod
-    def from_state(cls, parameters: Parameters, arrays: Arrays) -> "RecentRows":
-        """Make the values that `export_state` described."""
-        new = cls(as_tally(parameters["steps"], "steps"))
+    def from_state(cls, parameters: Parameters, arrays: Arrays, width: int) -> "RecentRows":
+        """Make the rows that `export_state` described."""
+        new = cls(as_tally(parameters["steps"], "steps"), width)
         new.series = {name: row for row, name in enumerate(parameters["series"])}
         shape = (len(parameters["series"]), new.steps)
         if len(new.series) != shape[0]:
             raise ValueError("keys of a fleet must differ")
-        new._values = sized_or_nan(arrays, "values", shape)
+        new._values = sized_or_nan(arrays, "values", (*shape, width))
         new._present = sized_or_nan(arrays, "present", shape) == 1.0
         new._last = int(as_number(parameters["last"], "last"))
         new._newest = np.array([int(as_number(step, "newest")) for step in parameters["newest"]], dtype=np.int64)

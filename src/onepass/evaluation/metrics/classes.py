@@ -101,9 +101,9 @@ class RocAuc(Metric[ClassPredictions]):
         n_ranks = max(2 * _RANKS // rows.n_classes, _FEWEST_RANKS)  # the more classes, the fewer of each
         if not len(self._ranks):
             self._ranks = np.zeros((len(classes), 2, n_ranks))
-        safe = np.clip(rows.probabilities[:, first:], SURE, 1.0 - SURE)
-        logits = np.log(safe / (1.0 - safe))
-        places = ((logits + _LARGEST_LOGIT) * (n_ranks / (2.0 * _LARGEST_LOGIT))).astype(np.int64).clip(0, n_ranks - 1)
+        safe = np.minimum(np.maximum(rows.probabilities[:, first:], SURE), 1.0 - SURE)
+        shares = np.log(safe / (1.0 - safe)) / (2.0 * _LARGEST_LOGIT) + 0.5
+        places = np.minimum(np.maximum(shares * n_ranks, 0.0), n_ranks - 1).astype(np.int64)
         positive = rows.index[:, None] == classes
         flat = ((classes - first) * 2 + positive) * n_ranks + places
         np.add.at(self._ranks.reshape(-1), flat.ravel(), 1.0)

@@ -6,8 +6,18 @@ from onepass.forecasting.forecast import Forecast
 from onepass.forecasting.forecaster import BayesianForecaster
 from onepass.forecasting.members import Member, default_members
 from onepass.forecasting.reconciliation import reconcile
+from onepass.forecasting.revisions import TooLateError
 
-__all__ = ["BayesianForecaster", "Components", "Forecast", "ForecastingFleet", "Member", "default_members", "reconcile"]
+__all__ = [
+    "BayesianForecaster",
+    "Components",
+    "Forecast",
+    "ForecastingFleet",
+    "Member",
+    "TooLateError",
+    "default_members",
+    "reconcile",
+]
 
 
 def __dir__() -> list[str]:

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_flag, as_floats_or_nan, one_of
+from onepass._validation import as_count, as_flag, as_floats_or_nan, as_whole, one_of
 from onepass.engine.forecasting import ForecastWorkspace, empty_sizing, learn_values
 from onepass.engine.lag_sums import AT_OBSERVED
 from onepass.engine.threads import threads_for
-from onepass.files.state import Arrays, Parameters, as_tally, sized_or_nan
+from onepass.files.state import Arrays, Parameters, as_tally, nested, sized_or_nan, under
 from onepass.forecasting.components import Origin
 from onepass.forecasting.forecast import Forecast
 from onepass.forecasting.forecaster import (
@@ -27,7 +27,8 @@ from onepass.forecasting.forecaster import (
 from onepass.forecasting.long_tables import LIBRARIES, as_input_names, as_level, as_library, columns_of, library_of
 from onepass.forecasting.members import Member, as_members, as_seasons, default_horizon, default_members, make_plan
 from onepass.forecasting.population import learn_priors, sampled
-from onepass.forecasting.times import Clock
+from onepass.forecasting.revisions import RecentRows
+from onepass.forecasting.times import Clock, Times
 
 __all__ = ["ForecastingFleet"]
 
@@ -52,6 +53,10 @@ class ForecastingFleet:
     horizon, members : see `BayesianForecaster`
     outliers : bool
         As for `BayesianForecaster`.
+    revisions : int
+        For how many of the last steps, counted from the newest of all series, `learn_frame` accepts values that come
+        late or are corrected; 0 for none. A series that is further behind must come in order. What series share is
+        learned from values that can no longer change.
     inputs : sequence of str
         Names of the inputs, such as prices or holidays: columns of tables, or in their order of ``X``.
 
@@ -76,6 +81,7 @@ class ForecastingFleet:
         *,
         members: Iterable[Member] | None = None,
         outliers: bool = False,
+        revisions: int = 0,
         inputs: Sequence[str] = (),
     ) -> None:
         self._seasons = as_seasons(season_length)
@@ -90,8 +96,9 @@ class ForecastingFleet:
         self._priors = self._plan.empty_priors()
         self._sizing = empty_sizing(self.horizon)
         self._work = ForecastWorkspace(self._plan, self.horizon)
-        self.n_seen = 0
-        """Number of values learned from all series, with those that are missing."""
+        self.revisions = as_whole(revisions, "revisions")
+        self._recent = RecentRows(self.revisions, 1 + len(self.inputs)) if self.revisions else None
+        self._n_learned = 0
         self._next_sharing = _FIRST_SHARING
         self._clock: Clock | None = None
         self._steps: dict[Hashable, int] = {}  # the last of each series, where times are given
@@ -102,6 +109,8 @@ class ForecastingFleet:
 
         ``X``, ``(n, q)``, has the inputs of a fleet that has any. NaN is taken to be as in the series' step before.
         """
+        if self._recent is not None:
+            raise ValueError("a fleet that accepts revisions needs times, which say what is revised: use learn_frame")
         values = np.ascontiguousarray(np.atleast_1d(as_floats_or_nan(y, "y")))
         names = keys.tolist() if isinstance(keys, np.ndarray) else list(keys)
         if values.ndim != 1 or len(names) != len(values):
@@ -109,18 +118,21 @@ class ForecastingFleet:
         if np.nanmax(np.abs(values), initial=0.0) > LARGEST:
             raise ValueError(f"y must not be beyond {LARGEST:g}: choose larger units")
         given = as_inputs(X, len(values), len(self.inputs), single=np.ndim(y) == 0)
+        self._learn_rows(values, given, names)
+        return self
+
+    def _learn_rows(self, values: FloatArray, inputs: FloatArray, names: Sequence[Hashable]) -> None:
         for key in dict.fromkeys(names):
             if key not in self._slots:
                 self._slots[key] = len(self._slots)
         self._make_room()
         slots = np.fromiter((self._slots[key] for key in names), dtype=np.int64, count=len(names))
-        known = self._filled(given, slots) if self.inputs else np.zeros((len(values), 1))
+        known = self._filled(inputs, slots) if self.inputs else np.zeros((len(values), 1))
         start = 0
         while start < len(values):
-            stop = min(len(values), start + self._next_sharing - self.n_seen)
+            stop = min(len(values), start + self._next_sharing - self._n_learned)
             self._learn(values[start:stop], known[start:stop], slots[start:stop])
             start = stop
-        return self
 
     def _filled(self, inputs: FloatArray, slots: NDArray[np.int64]) -> FloatArray:
         """Inputs with those that are missing as in the step before of the same series."""
@@ -141,8 +153,16 @@ class ForecastingFleet:
             It also has a column for each of the ``inputs``; others are ignored.
             ``ds`` are numbers or dates in one rhythm, which the fleet's first two different times set; within a series
             they must increase, also from call to call. Times that a series leaves out are values that are missing.
+            With ``revisions`` values may come late and be corrected.
         """
         names, times, values, inputs = columns_of(frame, ("unique_id", "ds", "y"), self.inputs)
+        if np.nanmax(np.abs(values), initial=0.0) > LARGEST:
+            raise ValueError(f"y must not be beyond {LARGEST:g}: choose larger units")
+        if self._recent is not None:
+            if len(names):
+                self._revise(self._recent, names, times, np.column_stack([values, inputs]))
+            self._library = library_of(frame)
+            return self
         clock = self._clock_for(times)
         clock.last = -_MOST_STEPS
         order = np.lexsort((times, np.unique(names, return_inverse=True)[1].ravel()))
@@ -152,12 +172,23 @@ class ForecastingFleet:
         self._library = library_of(frame)
         return self
 
+    def _revise(self, recent: RecentRows, names: NDArray[Any], times: Times, rows: FloatArray) -> None:
+        """Keep rows, values with their inputs, that may still change, and learn those that no longer can."""
+        settled, steps, rows = recent.put(names.tolist(), times, rows)
+        assert recent.clock is not None
+        for step in np.unique(steps):  # one by one, so that the order is the same however they came
+            start, stop = np.searchsorted(steps, [step, step + 1]).tolist()
+            at = slice(start, stop)
+            names = np.empty(stop - start, dtype=object)
+            names[:] = settled[at]
+            self._learn_steps(names, steps[at], rows[at, 0], rows[at, 1:], recent.clock)
+
     def _clock_for(self, times: NDArray[Any]) -> Clock:
         """The fleet's clock, or one that these times set."""
-        if self._clock is not None:
-            if self._clock.are_dates != (times.dtype == np.int64):
+        if self._rhythm is not None:
+            if self._rhythm.are_dates != (times.dtype == np.int64):
                 raise TypeError("ds must be all dates or all numbers")
-            return self._clock.copy()
+            return self._rhythm.copy()
         different = np.unique(times)
         if len(different) < 2:
             raise ValueError("the first table must have at least two different times, which show the rhythm")
@@ -193,8 +224,7 @@ class ForecastingFleet:
         if all_names:
             order = np.argsort(np.concatenate(all_steps), kind="stable")
             ordered = [all_names[i] for i in order]
-            X = np.concatenate(all_inputs)[order] if self.inputs else None
-            self.learn(np.concatenate(all_values)[order], keys=ordered, X=X)
+            self._learn_rows(np.concatenate(all_values)[order], np.concatenate(all_inputs)[order], ordered)
         self._steps, self._clock = ends, clock
 
     def _make_room(self) -> None:
@@ -210,8 +240,8 @@ class ForecastingFleet:
     def _learn(self, values: FloatArray, inputs: FloatArray, slots: NDArray[np.int64]) -> None:
         with threads_for(self._plan.most_weights):
             learn_values(self._plan, values, inputs, slots, self._records, self._priors, self._sizing, self._work)
-            self.n_seen += len(values)
-            if self.n_seen == self._next_sharing:
+            self._n_learned += len(values)
+            if self._n_learned == self._next_sharing:
                 self._share()
 
     def _share(self) -> None:
@@ -220,7 +250,7 @@ class ForecastingFleet:
         shrinkage = [member.shrinkage for member in self.members]
         for _ in range(2 if not self._priors.any() else 1):
             self._priors = learn_priors(self._plan, asked, shrinkage, self._priors, self._work)
-        self._next_sharing = int(_NEXT_SHARING * self.n_seen) + 1
+        self._next_sharing = int(_NEXT_SHARING * self._n_learned) + 1
 
     def forecast(self, horizon: int, *, key: Hashable, X: Any = None) -> Forecast:
         """Predict the next ``horizon`` values of a series.
@@ -228,25 +258,59 @@ class ForecastingFleet:
         ``X``, ``(horizon, q)``, has the inputs of the steps to come; those that are missing stay as they are.
         """
         steps = as_count(horizon, "horizon")
-        if key not in self._slots:
+        if key not in self._ends:
             raise KeyError(f"no values of the series {key!r} have been learned")
-        n = self._n_observed(key)
-        if n < _FEWEST:
-            raise ValueError(f"a forecast needs at least {_FEWEST} values, got {n} of {key!r}")
-        return self._forecast(key, X, self._workspace(steps))
+        found = self._forecast(key, X, self._workspace(steps))
+        if isinstance(found, int):
+            raise ValueError(f"a forecast needs at least {_FEWEST} values, got {found} of {key!r}")
+        return found
 
-    def _forecast(self, key: Hashable, X: Any, work: ForecastWorkspace) -> Forecast:
-        record = self._records[self._slots[key]]
+    def _forecast(self, key: Hashable, X: Any, work: ForecastWorkspace) -> Forecast | int:
+        """The forecast of a series, or how many values it has if those are too few."""
+        record, sizing = self._record_of(key)
+        if record[AT_OBSERVED] < _FEWEST:
+            return int(record[AT_OBSERVED])
         ahead = inputs_ahead(self._plan, record, X, work.horizon)
         with threads_for(self._plan.most_weights):
-            origin = Origin(self._plan, self.members, self._seasons, record.copy(), ahead, self._priors)
-            return forecast_record(origin, self._sizing, work)
+            origin = Origin(self._plan, self.members, self._seasons, record, ahead, self._priors)
+            return forecast_record(origin, sizing, work)
+
+    def _record_of(self, key: Hashable) -> tuple[FloatArray, FloatArray]:
+        """The record of a series and the sizes of intervals, after the values that may still change."""
+        if key in self._slots:
+            record = self._records[self._slots[key]].copy()
+        else:
+            record = np.empty(self._plan.size)
+            self._plan.begin(record, 0.0)
+        if self._recent is None:
+            return record, self._sizing
+        sizing, rows = self._sizing.copy(), self._recent.since(key, self._steps.get(key))
+        values, inputs = np.ascontiguousarray(rows[:, 0]), np.zeros((len(rows), 1))
+        if self.inputs:
+            inputs = filled(rows[:, 1:], record[self._plan.at_inputs : self._plan.at_inputs + len(self.inputs)])
+        first = np.zeros(len(values), dtype=np.int64)
+        with threads_for(self._plan.most_weights):
+            learn_values(self._plan, values, inputs, first, record[None], self._priors, sizing, self._work)
+        return record, sizing
+
+    @property
+    def n_seen(self) -> int:
+        """Number of values learned from all series, with those that are missing."""
+        return self._n_learned + (0 if self._recent is None else len(self._recent))
+
+    @property
+    def _ends(self) -> dict[Hashable, Any]:
+        """The last step of each series; nothing in particular where times are not given."""
+        if self._recent is not None:
+            return self._recent.ends
+        return self._steps or dict.fromkeys(self._slots)
+
+    @property
+    def _rhythm(self) -> Clock | None:
+        return self._clock if self._recent is None else self._recent.clock
 
     def _workspace(self, steps: int) -> ForecastWorkspace:
         return self._work if steps == self.horizon else ForecastWorkspace(self._plan, steps)
-
-    def _n_observed(self, key: Hashable) -> int:
-        return int(self._records[self._slots[key], AT_OBSERVED])
 
     def forecast_frame(self, horizon: int, levels: Sequence[float] = (80, 95), X_df: Any = None) -> Any:
         """Predict the next ``horizon`` values of all series that `learn_frame` has learned, as a long table.
@@ -279,20 +343,21 @@ class ForecastingFleet:
         """
         steps = as_count(horizon, "horizon")
         shares = [as_level(level) for level in levels]
-        if self._clock is None or not self._steps:
+        clock, last = self._rhythm, self._ends
+        if clock is None:
             raise ValueError("forecast_frame needs the times of series: learn them with learn_frame")
-        keys = list(self._steps)
+        keys = list(last)
         given = self._inputs_of_frame(X_df, steps)
         found = np.full((1 + 2 * len(shares), len(keys), steps), np.nan)
         work = self._workspace(steps)
         for i, key in enumerate(keys):
-            if self._n_observed(key) >= _FEWEST:
-                forecast = self._forecast(key, given.get(key), work)
+            forecast = self._forecast(key, given.get(key), work)
+            if not isinstance(forecast, int):
                 found[:, i] = [forecast.mean, *(side for share in shares for side in forecast.interval(share))]
-        ends = np.fromiter(self._steps.values(), dtype=np.int64, count=len(keys))
+        ends = np.fromiter(last.values(), dtype=np.int64, count=len(keys))
         columns = {
             "unique_id": np.repeat(np.array(keys), steps),
-            "ds": self._clock.times_of((ends[:, None] + np.arange(1, steps + 1)).ravel()),
+            "ds": clock.times_of((ends[:, None] + np.arange(1, steps + 1)).ravel()),
             "onepass": found[0].ravel(),
         }
         for at, level in enumerate(levels):
@@ -306,17 +371,16 @@ class ForecastingFleet:
             return {}
         if not self.inputs:
             raise ValueError("X_df was given, but the fleet has no inputs: name them in ForecastingFleet(inputs=...)")
-        assert self._clock is not None
         names, times, _, inputs = columns_of(frame, ("unique_id", "ds"), self.inputs)
-        clock = self._clock_for(times)
+        clock, last = self._clock_for(times), self._ends
         clock.last = -_MOST_STEPS
         different, at = np.unique(times, return_inverse=True)
         steps = clock.positions(different)[at.ravel()] if len(different) else np.zeros(0, dtype=np.int64)
         found: dict[Hashable, FloatArray] = {}
         for key, step, row in zip(names.tolist(), steps.tolist(), inputs, strict=True):
-            if key not in self._steps:
+            if key not in last:
                 raise KeyError(f"X_df has the series {key!r}, of which no values have been learned")
-            ahead = step - self._steps[key]
+            ahead = step - last[key]
             if not 1 <= ahead <= horizon:
                 raise ValueError(
                     f"X_df has a time of the series {key!r} that is {ahead} steps after its last value: "
@@ -328,10 +392,10 @@ class ForecastingFleet:
     @property
     def keys(self) -> list[Hashable]:
         """The keys of all series, in the order in which they came."""
-        return list(self._slots)
+        return list(self._slots if self._recent is None else self._recent.series)
 
     def __len__(self) -> int:
-        return len(self._slots)
+        return len(self._slots if self._recent is None else self._recent.series)
 
     def __repr__(self) -> str:
         return f"ForecastingFleet(season_length={self._seasons or 1}, n_series={len(self)}, n_seen={self.n_seen})"
@@ -340,7 +404,7 @@ class ForecastingFleet:
 
     def export_state(self) -> tuple[Parameters, Arrays]:
         """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
-        if not all(isinstance(key, (str, int)) for key in self._slots):
+        if not all(isinstance(key, (str, int)) for key in self.keys):
             raise TypeError("only a fleet whose keys are strings or whole numbers can be saved")
         parameters: Parameters = {
             "seasons": list(self._seasons),
@@ -350,13 +414,18 @@ class ForecastingFleet:
             "inputs": list(self.inputs),
             "library": self._library,
             "keys": list(self._slots),
-            "n_seen": self.n_seen,
+            "n_seen": self._n_learned,
             "next_sharing": self._next_sharing,
             "clock": None if self._clock is None else self._clock.to_data(),
             "steps": [self._steps.get(key) for key in self._slots],
+            "revisions": self.revisions,
         }
         records = self._records[: len(self._slots)].copy()
-        return parameters, {"records": records, "sizing": self._sizing.copy(), "priors": self._priors.copy()}
+        arrays = {"records": records, "sizing": self._sizing.copy(), "priors": self._priors.copy()}
+        if self._recent is not None:
+            parameters["recent"], recent = self._recent.export_state()
+            arrays |= nested("recent", recent)
+        return parameters, arrays
 
     @classmethod
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
@@ -367,6 +436,7 @@ class ForecastingFleet:
             parameters["horizon"],
             members=members,
             outliers=parameters["outliers"],
+            revisions=parameters["revisions"],
             inputs=parameters["inputs"],
         )
         new._library = None if parameters["library"] is None else one_of(parameters["library"], LIBRARIES, "library")
@@ -377,11 +447,13 @@ class ForecastingFleet:
         new._records = sized_or_nan(arrays, "records", (len(keys), new._plan.size))
         new._sizing = sized_or_nan(arrays, "sizing", new._sizing.shape)
         new._priors = sized_or_nan(arrays, "priors", new._priors.shape)
-        new.n_seen = as_tally(parameters["n_seen"], "n_seen")
+        new._n_learned = as_tally(parameters["n_seen"], "n_seen")
         new._next_sharing = as_count(parameters["next_sharing"], "next_sharing")
-        if new._next_sharing <= new.n_seen:
-            raise ValueError(f"next_sharing must be above n_seen, got {new._next_sharing} and {new.n_seen}")
+        if new._next_sharing <= new._n_learned:
+            raise ValueError(f"next_sharing must be above n_seen, got {new._next_sharing} and {new._n_learned}")
         if parameters["clock"] is not None:
             new._clock = Clock.from_data(parameters["clock"])
         new._steps = {key: int(step) for key, step in zip(keys, parameters["steps"], strict=True) if step is not None}
+        if new.revisions:
+            new._recent = RecentRows.from_state(parameters["recent"], under("recent", arrays), 1 + len(new.inputs))
         return new

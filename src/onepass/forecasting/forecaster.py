@@ -1,21 +1,23 @@
 """`BayesianForecaster`: forecasts of one series that are updated by every value, without refitting."""
 
 from collections.abc import Iterable
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_flag, as_floats, as_floats_or_nan, one_of
+from onepass._validation import as_count, as_flag, as_floats, as_floats_or_nan, as_whole, one_of
 from onepass.engine.forecasting import ForecastWorkspace, empty_sizing, forecast_series, learn_values
 from onepass.engine.lag_sums import AT_EVIDENCE, AT_LAST, AT_LOWEST, AT_OBSERVED, AT_OUTLIERS, AT_READY, Plan
 from onepass.engine.threads import threads_for
-from onepass.files.state import Arrays, Parameters, as_number, as_tally, sized_or_nan
+from onepass.files.state import Arrays, Parameters, as_number, as_tally, nested, sized_or_nan, under
 from onepass.forecasting.components import Components, Origin
 from onepass.forecasting.forecast import Forecast, MemberForecast
 from onepass.forecasting.members import Member, as_members, as_seasons, default_horizon, default_members, make_plan
-from onepass.forecasting.times import Clock, as_times
+from onepass.forecasting.revisions import RecentValues
+from onepass.forecasting.times import Clock, Times, as_times
 
 __all__ = ["FAR", "LARGEST", "NEVER", "BayesianForecaster", "as_inputs", "filled", "forecast_record", "inputs_ahead"]
 
@@ -47,6 +49,9 @@ class BayesianForecaster:
         Whether a value that is very far from what was expected is held back until the next ones show whether it was a
         spike, which forecasts don't follow, or a new level, which they do. For series with rare, gross errors; where
         large changes are common, intervals become far too wide.
+    revisions : int
+        For how many of the last steps values may come late or be corrected, which takes twice the memory and time; 0
+        for none. The result is that of the values in the order of their times, of each step the one that came last.
 
     Examples
     --------
@@ -60,6 +65,14 @@ class BayesianForecaster:
     >>> low, high = forecast.interval(0.95)
     >>> bool(((low < expected) & (expected < high)).all())
     True
+
+    Values that come late or are corrected:
+
+    >>> model = BayesianForecaster(season_length=12, revisions=24).learn(y[:200], times=t[:200])
+    >>> model = model.learn([130.0, y[200]], times=[201, 200]).learn(y[201], times=201)
+    >>> in_order = BayesianForecaster(season_length=12).learn(y[:202], times=t[:202])
+    >>> bool((model.forecast(12).mean == in_order.forecast(12).mean).all())
+    True
     """
 
     def __init__(
@@ -69,6 +82,7 @@ class BayesianForecaster:
         *,
         members: Iterable[Member] | None = None,
         outliers: bool = False,
+        revisions: int = 0,
     ) -> None:
         if isinstance(season_length, str):
             one_of(season_length, ("auto",), "season_length")
@@ -78,6 +92,11 @@ class BayesianForecaster:
         self._horizon = None if horizon is None else as_count(horizon, "horizon")
         self._members = None if members is None else as_members(members)
         self.outliers = as_flag(outliers, "outliers")
+        self.revisions = as_whole(revisions, "revisions")
+        self._recent = RecentValues(self.revisions) if self.revisions else None
+        self._settled = (
+            type(self)(season_length, horizon, members=self._members, outliers=outliers) if self.revisions else None
+        )
         self._clock: Clock | None = None
         self._times_given: bool | None = None
         self._first: tuple[float, FloatArray] | None = None  # a value that waits for the rhythm of the second one
@@ -102,7 +121,8 @@ class BayesianForecaster:
             Inputs of the values' own steps, such as holidays or prices; ``(q,)`` for one value. NaN is taken to be as
             in the step before.
         times : (n,) numbers or dates, optional
-            Increasing, in one rhythm; steps that are left out are missing values. Once given, always given.
+            Increasing, in one rhythm; steps that are left out are missing values. Once given, always given. With
+            ``revisions`` they must be given, and may be in any order.
         """
         values = np.ascontiguousarray(np.atleast_1d(as_floats_or_nan(y, "y")))
         if values.ndim != 1:
@@ -112,27 +132,56 @@ class BayesianForecaster:
         inputs = as_inputs(X, len(values), self.n_inputs, single=np.ndim(y) == 0)
         if len(values) == 0:
             return self
+        given = None if times is None else as_times(times, len(values))
+        if self._recent is None:
+            self._learn_in_order(values, inputs, given)
+        elif given is None:
+            raise ValueError("a forecaster that accepts revisions needs times, which say what is revised")
+        else:
+            self._revise(self._recent, values, inputs, given)
+        return self
+
+    def _revise(self, recent: RecentValues, values: FloatArray, inputs: FloatArray, times: Times) -> None:
+        """Learn values of the last steps in any order, and again those after them."""
+        assert self._settled is not None
+        ordered = recent.put(values, inputs, times)
+        if ordered.anew:
+            fresh = self._settled._copy()
+            fresh._learn_in_order(ordered.values, ordered.inputs, ordered.times)
+            own = {"_recent", "_settled", "revisions"}
+            vars(self).update({name: value for name, value in vars(fresh).items() if name not in own})
+        else:
+            self._learn_in_order(ordered.values, ordered.inputs, ordered.times)
+        settled = recent.settle(ordered)
+        if settled is not None:
+            self._settled._learn_in_order(*settled)
+
+    def _copy(self) -> Self:
+        """A forecaster that goes on from here by itself."""
+        new = copy(self)
+        vars(new).update({name: value.copy() for name, value in vars(self).items() if isinstance(value, np.ndarray)})
+        return new
+
+    def _learn_in_order(self, values: FloatArray, inputs: FloatArray, times: Times | None) -> None:
         clock, values, inputs = self._in_rhythm(values, inputs, times)
         self._clock, self._times_given = clock, times is not None
         self.n_inputs = inputs.shape[1]
         if clock is not None and not clock.is_known:
             self._first = float(values[0]), inputs[0]
-            return self
+            return
         if self._first is not None:
             values, inputs = np.append(self._first[0], values), np.vstack([self._first[1], inputs])
             self._first = None
         self._learn(values, inputs)
-        return self
 
     def _in_rhythm(
-        self, values: FloatArray, inputs: FloatArray, times: Any
+        self, values: FloatArray, inputs: FloatArray, given: Times | None
     ) -> tuple[Clock | None, FloatArray, FloatArray]:
         """Values and inputs with the steps that were left out, and the clock after them."""
-        if self._times_given is not None and self._times_given != (times is not None):
+        if self._times_given is not None and self._times_given != (given is not None):
             raise ValueError("times must be given with all values or with none")
-        if times is None:
+        if given is None:
             return None, values, inputs
-        given = as_times(times, len(values))
         dated = given.dtype == np.int64
         clock = Clock(dated, given[0].item(), last=-1) if self._clock is None else self._clock.copy()
         if clock.are_dates != dated:
@@ -269,9 +318,14 @@ class BayesianForecaster:
             "n_inputs": self.n_inputs,
             "is_made": self._plan is not None,
             "first": None if self._first is None else _to_json(self._first[0]),
+            "revisions": self.revisions,
         }
         first = np.zeros(0) if self._first is None else self._first[1]
         arrays = {"record": self._record[0].copy(), "sizing": self._sizing.copy(), "first_inputs": first}
+        if self._recent is not None and self._settled is not None:
+            parameters["recent"], recent = self._recent.export_state()
+            parameters["settled"], settled = self._settled.export_state()
+            arrays |= nested("recent", recent) | nested("settled", settled)
         return parameters, arrays
 
     @classmethod
@@ -283,6 +337,7 @@ class BayesianForecaster:
             parameters["horizon"],
             members=None if members is None else [Member(**one) for one in members],
             outliers=parameters["outliers"],
+            revisions=parameters["revisions"],
         )
         if parameters["clock"] is not None:
             new._clock = Clock.from_data(parameters["clock"])
@@ -296,6 +351,9 @@ class BayesianForecaster:
             plan = new._made_plan(new.n_inputs or 0)
             new._record = sized_or_nan(arrays, "record", (plan.size,))[None]
             new._sizing = as_floats(sized_or_nan(arrays, "sizing", new._sizing.shape), "sizing")
+        if new.revisions:
+            new._recent = RecentValues.from_state(parameters["recent"], under("recent", arrays), new.n_inputs or 0)
+            new._settled = cls.from_state(parameters["settled"], under("settled", arrays))
         return new
 
 

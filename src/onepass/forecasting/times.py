@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 
 from onepass.files.state import as_number
 
-__all__ = ["Clock", "as_times"]
+__all__ = ["Clock", "Times", "as_times"]
+
+Times = NDArray[np.int64] | NDArray[np.float64]
+"""Dates as nanoseconds, or numbers."""
 
 _DAY = 86_400_000_000_000  # nanoseconds
 _MONTHS = {1: (28, 31), 3: (89, 92), 6: (181, 184), 12: (365, 366)}
@@ -27,7 +30,7 @@ _SEASONS = {
 _MONTH_SEASONS = {1: (12.0,), 3: (4.0,), 6: (2.0,), 12: ()}
 
 
-def as_times(value: Any, n: int) -> NDArray[np.int64] | NDArray[np.float64]:
+def as_times(value: Any, n: int) -> Times:
     """Check ``n`` times: numbers, or dates as nanoseconds since 1970."""
     array = np.atleast_1d(np.asarray(value))
     if array.dtype.kind in "OU":
@@ -88,8 +91,10 @@ class Clock:
             return _MONTH_SEASONS[self.months]
         return _SEASONS.get(int(self.step), ()) if self.are_dates else ()
 
-    def positions(self, times: NDArray[Any]) -> NDArray[np.int64]:
-        """Steps of times after the last one, which must follow each other in the rhythm; gaps are allowed."""
+    def steps(self, times: NDArray[Any]) -> NDArray[np.int64]:
+        """Steps of times in any order, which must fit the rhythm; all are the first while that is not known."""
+        if not self.is_known:
+            return np.zeros(len(times), dtype=np.int64)
         if self.months:
             dates = times.astype("datetime64[ns]")
             months = dates.astype("datetime64[M]").astype(np.int64)
@@ -105,6 +110,11 @@ class Clock:
                 f"times must follow each other in one rhythm, that of the first two; the one at index "
                 f"{int(np.argmin(fits))} does not fit: resample the series, or begin with two values one step apart"
             )
+        return found
+
+    def positions(self, times: NDArray[Any]) -> NDArray[np.int64]:
+        """Steps of times after the last one, which must follow each other in the rhythm; gaps are allowed."""
+        found = self.steps(times)
         steps = np.diff(np.concatenate([[self.last], found]))
         if (steps <= 0).any():
             raise ValueError(_order(steps.min()))

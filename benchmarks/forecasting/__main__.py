@@ -24,7 +24,9 @@ PARTS = ("m4", "peers", "streams", "fleet", "rollout", "page")
 
 def arguments() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.forecasting", description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.forecasting", description=(__doc__ or "").split("\n")[0]
+    )
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="folder with the competition's series")
     parser.add_argument("--only", choices=PARTS, help="measure this part alone, and keep the rest")
     parser.add_argument("--window", type=int, metavar="N", help="print the scores of a window in train")

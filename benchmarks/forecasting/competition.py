@@ -1,7 +1,7 @@
 """The weekly and hourly series of the M4 competition, with the best published score of each column.
 
-A folder has ``m4-weekly.csv.gz`` and ``m4-hourly.csv.gz``: ``series,part,value`` in the order of time, where ``part`` is
-``train`` or ``test``. Scores are the competition's: MASE, sMAPE, and MSIS of the 95 % interval.
+A folder has ``m4-weekly.csv.gz`` and ``m4-hourly.csv.gz``: ``series,part,value`` in the order of time, where ``part``
+is ``train`` or ``test``. Scores are the competition's: MASE, sMAPE, and MSIS of the 95 % interval.
 """
 
 import gzip

@@ -69,9 +69,10 @@ included in them.
 
 ## Moments many steps ahead
 
-An autoregression with lags 1, 2 and 5 is learned from 400 or 60 values, five times each. The moments of its forecasts in
-closed form are compared with those of 40,000 simulated courses, which draw the weights too. The means differ by at most
-{results["rollout"]["400"]["mean"]:.3f} deviations with 400 values, and {results["rollout"]["60"]["mean"]:.2f} with 60.
+An autoregression with lags 1, 2 and 5 is learned from 400 or 60 values, five times each. The moments of its forecasts
+in closed form are compared with those of 40,000 simulated courses, which draw the weights too. The means differ by at
+most {results["rollout"]["400"]["mean"]:.3f} deviations with 400 values, and
+{results["rollout"]["60"]["mean"]:.3f} with 60.
 
 {_rollout(results["rollout"])}
 
@@ -125,7 +126,9 @@ def _better(results: dict[str, Any]) -> str:
                 for name, one in methods.items()
                 if one.get(start, np.inf) < own
             ]
-    return f"Others are better in mean error: {'; '.join(found)}." if found else "No other method is better in mean error."
+    return (
+        f"Others are better in mean error: {'; '.join(found)}." if found else "No other method is better in mean error."
+    )
 
 
 def _coverage(m4: dict[str, Any]) -> str:
@@ -140,8 +143,9 @@ def _coverage(m4: dict[str, Any]) -> str:
 def _fleet(found: dict[str, float]) -> str:
     return (
         f"A fleet of {found['series']:,.0f} weekly series with the default members takes "
-        f"{found['gigabytes']:.1f} GB, all of the process included. New series take {found['first values per second']:,.0f} "
-        f"values per second of one core, and series with years of values {found['values per second']:,.0f}."
+        f"{found['gigabytes']:.1f} GB, all of the process included. New series take "
+        f"{found['first values per second']:,.0f} values per second of one core, and series with years of values "
+        f"{found['values per second']:,.0f}."
     )
 
 
@@ -160,7 +164,9 @@ def _competition(m4: dict[str, Any]) -> str:
         for name, label in (("fleet", f"fleet of {found['series']}"), ("alone", "each series alone")):
             one = found[name]
             inside = f"{100 * np.mean(one['coverage']):.1f}"
-            rows.append([f"{kind.name}, {label}", f"{one['mase']:.3f}", f"{one['smape']:.2f}", f"{one['msis']:.2f}", inside])
+            rows.append(
+                [f"{kind.name}, {label}", f"{one['mase']:.3f}", f"{one['smape']:.2f}", f"{one['msis']:.2f}", inside]
+            )
         rows.append([f"{kind.name}, best entry of each column", *(f"{score:g}" for score in kind.published), ""])
     return _table(["series", "MASE", "sMAPE", "MSIS", "inside 95 %"], rows)
 
@@ -183,12 +189,21 @@ def _peers(peers: dict[str, Any]) -> str:
 
 
 def _time(seconds: float) -> str:
-    return f"{1e6 * seconds:.0f} µs" if seconds < 1e-3 else f"{1e3 * seconds:.0f} ms" if seconds < 1.0 else f"{seconds:.1f} s"
+    return (
+        f"{1e6 * seconds:.0f} µs"
+        if seconds < 1e-3
+        else f"{1e3 * seconds:.0f} ms"
+        if seconds < 1.0
+        else f"{seconds:.1f} s"
+    )
 
 
 def _streams(streams: dict[str, Any]) -> str:
     rows = [
-        [f"{series}, {name}", *(f"{one[start]:.3g}" if start in one else "no forecast" for start in ("from 3", "from 24"))]
+        [
+            f"{series}, {name}",
+            *(f"{one[start]:.3g}" if start in one else "no forecast" for start in ("from 3", "from 24")),
+        ]
         for series, methods in streams.items()
         for name, one in methods.items()
     ]

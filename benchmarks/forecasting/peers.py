@@ -10,7 +10,8 @@ The time of a new value is that of learning it, or of the refit that takes it in
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -67,7 +68,9 @@ def measure(folder: Path) -> Iterator[tuple[str, str, dict[str, float]]]:
             yield kind.name, name, _scores(kind, origins, found)
         for name, settings in _river(kind).items():
             tried = [
-                _scores(kind, origins, [_streamed(make(), series.known, kind) for origin in origins for series in origin])
+                _scores(
+                    kind, origins, [_streamed(make(), series.known, kind) for origin in origins for series in origin]
+                )
                 for make in settings
             ]
             yield kind.name, name, min(tried, key=lambda scores: scores["mase"])
@@ -142,15 +145,14 @@ def _refitted(make: Callable[[], Any], horizon: int) -> Forecaster:
     return forecast
 
 
-def _river(kind: Kind) -> dict[str, list[Callable[[], Any]]]:
+def _river(kind: Kind) -> dict[str, Sequence[Callable[[], Any]]]:
     m = kind.season_of_mase
     seasonal: dict[str, Any] = {} if m == 1 else {"m": m, "sp": 1, "sd": 1}
     orders = [(1, 1, 0), (2, 1, 1), (4, 1, 0), (8, 1, 0)]
-    arima = [lambda p=p, d=d, q=q: time_series.SNARIMAX(p=p, d=d, q=q, **seasonal) for p, d, q in orders]
+    arima = [partial(time_series.SNARIMAX, p=p, d=d, q=q, **seasonal) for p, d, q in orders]
+    season: dict[str, Any] = {"gamma": None, "seasonality": 0} if m == 1 else {"gamma": 0.2, "seasonality": m}
     smoothing = [
-        lambda alpha=alpha, beta=beta: time_series.HoltWinters(
-            alpha=alpha, beta=beta, gamma=None if m == 1 else 0.2, seasonality=0 if m == 1 else m
-        )
+        partial(time_series.HoltWinters, alpha=alpha, beta=beta, **season)
         for alpha in (0.2, 0.5, 0.9)
         for beta in (0.01, 0.1)
     ]

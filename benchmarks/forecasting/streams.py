@@ -5,6 +5,7 @@ scores begins when two years of months are known.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,14 +44,14 @@ def _models(season: int) -> dict[str, Callable[[], Any]]:
         return {
             "onepass": lambda: _Own(12),
             "River SNARIMAX": lambda: time_series.SNARIMAX(p=12, d=1, q=12, m=12, sd=1, regressor=_regression()),
-            "River HoltWinters": lambda: time_series.HoltWinters(
-                alpha=0.3, beta=0.1, gamma=0.6, seasonality=12, multiplicative=True
+            "River HoltWinters": partial(
+                time_series.HoltWinters, alpha=0.3, beta=0.1, gamma=0.6, seasonality=12, multiplicative=True
             ),
         }
     return {
         "onepass": lambda: _Own(1),
         "River SNARIMAX": lambda: time_series.SNARIMAX(p=1, d=1, q=0),
-        "River HoltWinters": lambda: time_series.HoltWinters(alpha=0.9, beta=0.1),
+        "River HoltWinters": partial(time_series.HoltWinters, alpha=0.9, beta=0.1),
     }
 
 

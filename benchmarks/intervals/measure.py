@@ -17,6 +17,7 @@ from benchmarks.intervals.scores import LEVELS, MAIN, Limits, scored
 from benchmarks.intervals.streams import WARM_UP, Stream
 from benchmarks.stored import keep, stored
 from onepass import AdaptiveIntervals, BayesianCommittee, BayesianNetwork, BayesianPerceptron, Mixture
+from onepass._typing import FloatArray
 from onepass.models.distribution import Prediction
 from onepass.models.online import OnlineModel
 from onepass.models.tracking import QuantileTracker
@@ -30,7 +31,7 @@ MODELS: dict[str, Callable[[int], OnlineModel]] = {
     "perceptron": lambda d: Mixture.over_drift(BayesianPerceptron, d, "linear", noise="learn"),
 }
 ADAPTIVE, PLAIN = "adaptive", "plain"
-ROUNDS, TRACKED_ROWS = 15, 20_000
+ROUNDS, TRACKED_ROWS = 11, 5_000
 
 Found = dict[str, dict[str, Any]]
 """What is measured of each method."""
@@ -68,18 +69,39 @@ def score(found: dict[str, Any]) -> float:
 
 
 def cost() -> dict[str, float]:
-    """Microseconds that tracking takes per row and level, for many rows in one call and for one row per call."""
-    z = np.random.default_rng(0).normal(size=TRACKED_ROWS)
-    return {
-        "many rows": median(_seconds([z]) for _ in range(ROUNDS)) * 1e6 / len(z) / len(LEVELS),
-        "one row": median(_seconds(z[:1000, None]) for _ in range(ROUNDS)) * 1e6 / 1000 / len(LEVELS),
+    """Microseconds that tracking takes per row and level: many rows in one call, one row, and what it adds to a model.
+
+    Medians over rounds in which all of these take turns, of the time of this process.
+    """
+    rng = np.random.default_rng(0)
+    z, X = rng.normal(size=TRACKED_ROWS), rng.normal(size=(TRACKED_ROWS, 10))
+    y = X.sum(axis=1) + z
+    parts: dict[str, Callable[[], float]] = {
+        "many rows": lambda: _seconds(QuantileTracker().update, [(z,)]),
+        "one row": lambda: _seconds(QuantileTracker().update_one, zip(z.tolist())),
+        "model": lambda: _learning_seconds(_perceptron(), X, y),
+        "model and intervals": lambda: _learning_seconds(AdaptiveIntervals(_perceptron()), X, y),
+    }
+    rounds = [{name: measure() for name, measure in parts.items()} for _ in range(ROUNDS)]
+    found = {name: median(one[name] for one in rounds) * 1e6 / TRACKED_ROWS / len(LEVELS) for name in parts}
+    return {name: found[name] for name in ("many rows", "one row")} | {
+        "added to a model": found["model and intervals"] - found["model"]
     }
 
 
-def _seconds(parts: Any) -> float:
-    tracker, start = QuantileTracker(), time.process_time()
-    for part in parts:
-        tracker.update(part)
+def _perceptron() -> BayesianPerceptron:
+    return BayesianPerceptron(10, "linear", noise="learn")
+
+
+def _learning_seconds(model: Any, X: FloatArray, y: FloatArray) -> float:
+    model.learn(X[:WARM_UP], y[:WARM_UP])
+    return _seconds(model.predict_then_learn, zip(X, y.tolist(), strict=True))
+
+
+def _seconds(call: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> float:
+    given, start = list(arguments), time.process_time()
+    for one in given:
+        call(*one)
     return time.process_time() - start
 
 

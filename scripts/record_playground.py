@@ -79,9 +79,11 @@ return Math.max(...high.map(([px, upper], i) => {
 """
 ONLY_THE_PLOT = """
 const sheet = new CSSStyleSheet();
-sheet.replaceSync(`header, #lead, #actions, .side, #facts, #legend, details, footer, .readout { display: none !important; }
+sheet.replaceSync(`
+  header, #lead, #actions, .side, #facts, #legend, details, footer, .readout { display: none !important; }
   main { padding: 0 !important; } .stage { padding: 6px 6px 0; gap: 0; }
-  #status { font-size: 16px; letter-spacing: -0.02em; height: 1.5em; margin: 4px 4px 0; white-space: nowrap; overflow: hidden; }`);
+  #status { font-size: 16px; letter-spacing: -0.02em; height: 1.5em; margin: 4px 4px 0;
+    white-space: nowrap; overflow: hidden; }`);
 document.adoptedStyleSheets = [sheet];
 """
 

@@ -119,7 +119,7 @@ def test_memory_is_bounded() -> None:
     parameters, arrays = model.export_state()
     assert len(parameters["recent"]["times"]) == len(arrays["recent/values"]) == WINDOW
     many = fleet().learn_frame(frame(["a"] * 500, np.arange(500.0), series(500)))
-    assert many.export_state()[1]["recent/values"].shape == (1, WINDOW)
+    assert many.export_state()[1]["recent/values"].shape == (1, WINDOW, 1)
 
 
 # Fleets.

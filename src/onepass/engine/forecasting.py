@@ -659,3 +659,38 @@ def posterior_weights(
         cython.address(work.cov[0]),
     )
     return np.array(work.mean[: belief.p]) if belief.known else None
+
+
+def member_regression(
+    plan: Plan,
+    record: cython.double[::1],
+    member: cython.Py_ssize_t,
+    inputs: cython.const[cython.double][:, ::1],
+    priors: cython.const[cython.double][::1],
+    work: ForecastWorkspace,
+) -> "tuple[FloatArray, FloatArray]":
+    """A member's weights, of lags first, and its view's last values, most recent first, both in the view's units.
+
+    They are those of its forecast over the steps of the workspace, which there must be. The record keeps the weights:
+    give a copy.
+    """
+    own: Member = plan.member(member, cython.address(record[0]))
+    view: SeriesView = plan.view(own.view, cython.address(record[0]))
+    _forecast_member(
+        plan,
+        member,
+        cython.address(record[0]),
+        cython.address(priors[0]),
+        cython.address(inputs[0, 0]),
+        work,
+        True,
+        cython.address(work.means[member, 0]),
+        cython.address(work.deviations[member, 0]),
+    )
+    weights, past = np.zeros(own.n_lags + own.n_columns), np.zeros(view.longest + 2)
+    k: cython.Py_ssize_t
+    for k in range(len(weights)):
+        weights[k] = own.weights[k]
+    for k in range(len(past)):
+        past[k] = view.past[k]
+    return weights, past[: cython.cast(cython.Py_ssize_t, min(view.state[VIEW_LENGTH], len(past)))]

@@ -79,9 +79,8 @@ class Clock:
             raise ValueError(_order(apart))
         if self.are_dates:
             days = apart / _DAY
-            self.months = next((n for n, (least, most) in _MONTHS.items() if least <= days <= most and days % 7), 0)
-            if not self.months and days == 28 and _day_of_month(self.start) == _day_of_month(second):
-                self.months = 1
+            fits = bool(days % 7) or _same_day(self.start, second)  # else it is a number of weeks
+            self.months = next((n for n, (least, most) in _MONTHS.items() if least <= days <= most and fits), 0)
         if not self.months:
             self.step = apart
 
@@ -123,6 +122,20 @@ class Clock:
             raise ValueError(f"times have a gap of {steps.max()} steps, more than {_MOST_GAP}: begin a new forecaster")
         return found
 
+    def times_of(self, steps: NDArray[np.int64]) -> NDArray[Any]:
+        """Times of steps, dates or numbers; months go on at their last day if they began at one."""
+        if not self.months:
+            found = self.start + steps * self.step
+            if self.are_dates:
+                return found.astype("datetime64[ns]")
+            return found.astype(np.int64) if (found == np.rint(found)).all() else found
+        first = np.datetime64(int(self.start), "ns")
+        months = first.astype("datetime64[M]") + self.months * steps
+        ends = (months + 1).astype("datetime64[D]") - 1
+        days = months.astype("datetime64[D]") + (_day_of_month(self.start) - 1)
+        found = ends if _is_end(self.start) else np.minimum(days, ends)
+        return np.asarray(found.astype("datetime64[ns]") + (first - first.astype("datetime64[D]")))
+
     def to_data(self) -> list[float]:
         """The clock as plain data."""
         return [int(self.are_dates), self.start, self.step, self.months, self.last]
@@ -144,6 +157,16 @@ def _order(apart: float) -> str:
     return f"times must increase, but they {kind}: sort the values by time, and keep one for each time"
 
 
+def _same_day(first: float, second: float) -> bool:
+    """Whether two dates are the same day of their months, or both the last one."""
+    return _day_of_month(first) == _day_of_month(second) or (_is_end(first) and _is_end(second))
+
+
+def _is_end(time: float) -> bool:
+    """Whether a date is the last day of its month."""
+    return _day_of_month(time + _DAY) == 1
+
+
 def _day_of_month(time: float) -> int:
     date = np.datetime64(int(time), "ns")
-    return int((date.astype("datetime64[D]") - date.astype("datetime64[M]")).astype(int))
+    return int((date.astype("datetime64[D]") - date.astype("datetime64[M]")).astype(int)) + 1

@@ -201,3 +201,28 @@ def test_what_a_fleet_refuses_changes_nothing() -> None:
     model.learn_frame(frame(["new"], [19.0], [1.0]))
     with pytest.raises(ValueError, match="at least 2 values, got 1"):
         model.forecast(3, key="new")
+
+
+def test_late_rows_of_a_fleet_keep_their_inputs() -> None:
+    rng, n = np.random.default_rng(3), 60
+    price = rng.normal(size=n)
+    y = 10.0 + 3.0 * price + 0.1 * rng.normal(size=n)
+    rows = {"unique_id": np.array(["a"] * n), "ds": np.arange(float(n)), "y": y, "price": price}
+
+    def part(at: np.ndarray) -> dict[str, Any]:
+        return {name: column[at] for name, column in rows.items()}
+
+    def made(*parts: np.ndarray) -> ForecastingFleet:
+        new = ForecastingFleet(1, revisions=WINDOW, inputs=["price"])
+        for at in parts:
+            new.learn_frame(part(at))
+        return new
+
+    order = np.arange(n)
+    late = np.concatenate([order[: n - 4], order[n - 2 :], order[n - 4 : n - 2]])
+    expected = made(order).forecast(3, key="a", X=[[1.0], [0.0], [-1.0]])
+    found = made(late[:20], late[20:-3], late[-3:]).forecast(3, key="a", X=[[1.0], [0.0], [-1.0]])
+    np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-12)
+    assert expected.mean[0] > expected.mean[1] + 2.0 > expected.mean[2] + 4.0
+    frame = made(late).forecast_frame(2, levels=[90])
+    assert frame["ds"].tolist() == [60.0, 61.0]

@@ -1,8 +1,9 @@
 """Forecasters, one value at a time: members forecast, their forecasts are scored as values arrive, and weigh them.
 
 At an *origin* all members forecast the next ``horizon`` values, and the forecasts are kept. As values arrive the errors
-are noted; when the last of them has come, the next origin is there. A member's share in forecasts is
-``exp(-error / (0.2 best))``, of the mean absolute errors of its last few forecasts: nothing is refitted or held out.
+are noted; when the last of them has come, the next origin is there, after a pause if the origins would otherwise all
+fall on the same hour of the day, say. A member's share in forecasts is ``exp(-error / (0.2 best))``, of the mean
+absolute errors of its last few forecasts: nothing is refitted or held out.
 
 The deviation of the combined forecast is the mean of its members' (not that of their mixture, which would add what they
 disagree about). It is multiplied by the square root of the size of this series' earlier errors in such deviations,
@@ -538,8 +539,10 @@ def _learn(plan, record, y, inputs, priors, sizing, work):
     push(plan, record, plain, logarithm, variance, cython.address(work.space[0]))
     if record[AT_STEP] >= plan.horizon:
         _finish(plan, record, sizing)
-        record[AT_STEP] = -1.0
-    if record[AT_STEP] < 0.0:
+        record[AT_STEP] = -1.0 - plan.pause
+    elif record[AT_STEP] < -1.0:
+        record[AT_STEP] += 1.0
+    if record[AT_STEP] == -1.0:
         _start_forecasts(plan, record, priors, sizing, work)
 
 

@@ -53,12 +53,12 @@ class ForecastingFleet:
     horizon, members : see `BayesianForecaster`
     outliers : bool
         As for `BayesianForecaster`.
-    inputs : sequence of str
-        Names of the inputs, such as prices or holidays: columns of tables, or in their order of ``X``.
     revisions : int
         For how many of the last steps, counted from the newest of all series, `learn_frame` accepts values that come
         late or are corrected; 0 for none. A series that is further behind must come in order. What series share is
         learned from values that can no longer change.
+    inputs : sequence of str
+        Names of the inputs, such as prices or holidays: columns of tables, or in their order of ``X``.
 
     Examples
     --------
@@ -81,8 +81,8 @@ class ForecastingFleet:
         *,
         members: Iterable[Member] | None = None,
         outliers: bool = False,
-        inputs: Sequence[str] = (),
         revisions: int = 0,
+        inputs: Sequence[str] = (),
     ) -> None:
         self._seasons = as_seasons(season_length)
         self.horizon = default_horizon(self._seasons) if horizon is None else as_count(horizon, "horizon")
@@ -117,16 +117,17 @@ class ForecastingFleet:
             raise ValueError(f"keys must name the series of each of the {values.size} values, got {len(names)}")
         if np.nanmax(np.abs(values), initial=0.0) > LARGEST:
             raise ValueError(f"y must not be beyond {LARGEST:g}: choose larger units")
-        self._learn_rows(values, names, as_inputs(X, len(values), len(self.inputs), single=np.ndim(y) == 0))
+        given = as_inputs(X, len(values), len(self.inputs), single=np.ndim(y) == 0)
+        self._learn_rows(values, given, names)
         return self
 
-    def _learn_rows(self, values: FloatArray, names: Sequence[Hashable], given: FloatArray) -> None:
+    def _learn_rows(self, values: FloatArray, inputs: FloatArray, names: Sequence[Hashable]) -> None:
         for key in dict.fromkeys(names):
             if key not in self._slots:
                 self._slots[key] = len(self._slots)
         self._make_room()
         slots = np.fromiter((self._slots[key] for key in names), dtype=np.int64, count=len(names))
-        known = self._filled(given, slots) if self.inputs else np.zeros((len(values), 1))
+        known = self._filled(inputs, slots) if self.inputs else np.zeros((len(values), 1))
         start = 0
         while start < len(values):
             stop = min(len(values), start + self._next_sharing - self._n_learned)
@@ -155,8 +156,6 @@ class ForecastingFleet:
             With ``revisions`` values may come late and be corrected.
         """
         names, times, values, inputs = columns_of(frame, ("unique_id", "ds", "y"), self.inputs)
-        if values.shape != names.shape:
-            raise ValueError(f"y must have one entry for each of the {len(names)} rows, got shape {values.shape}")
         if np.nanmax(np.abs(values), initial=0.0) > LARGEST:
             raise ValueError(f"y must not be beyond {LARGEST:g}: choose larger units")
         if self._recent is not None:
@@ -174,16 +173,15 @@ class ForecastingFleet:
         return self
 
     def _revise(self, recent: RecentRows, names: NDArray[Any], times: Times, rows: FloatArray) -> None:
-        """Keep values that may still change, and learn those that no longer can."""
+        """Keep rows, values with their inputs, that may still change, and learn those that no longer can."""
         settled, steps, rows = recent.put(names.tolist(), times, rows)
         assert recent.clock is not None
         for step in np.unique(steps):  # one by one, so that the order is the same however they came
             start, stop = np.searchsorted(steps, [step, step + 1]).tolist()
             at = slice(start, stop)
-            own = np.empty(stop - start, dtype=object)
-            own[:] = settled[at]
-            self._learn_steps(own, steps[at], rows[at, 0], rows[at, 1:], recent.clock)
-        self._clock = recent.clock
+            names = np.empty(stop - start, dtype=object)
+            names[:] = settled[at]
+            self._learn_steps(names, steps[at], rows[at, 0], rows[at, 1:], recent.clock)
 
     def check_times(self, times: Any, keys: Sequence[Hashable]) -> None:
         """Refuse times that `learn_frame` would refuse, of a fleet that accepts revisions."""
@@ -193,38 +191,31 @@ class ForecastingFleet:
 
     def steps_ahead(self, times: Any, key: Hashable) -> NDArray[np.int64]:
         """How many steps after the newest value of a series these times are; 0 or less if they are not after it."""
-        clock = self._known_clock()
-        given = as_times(times, np.size(times))
+        clock, given = self._known_clock(), as_times(times, np.size(times))
         if clock.are_dates != (given.dtype == np.int64):
             raise TypeError("times must be all dates or all numbers, as those that were learned")
-        return clock.steps(given) - self._last_step(key)
+        return clock.steps(given) - self._end(key)
 
     def times_ahead(self, horizon: int, key: Hashable) -> NDArray[Any]:
         """The times of the next ``horizon`` steps of a series."""
-        return self._known_clock().times_of(self._last_step(key) + np.arange(1, as_count(horizon, "horizon") + 1))
+        return self._known_clock().times_of(self._end(key) + np.arange(1, as_count(horizon, "horizon") + 1))
 
     def _known_clock(self) -> Clock:
-        if self._clock is None or not self._clock.is_known:
+        if self._rhythm is None or not self._rhythm.is_known:
             raise ValueError("the rhythm of the series is not known before they have two times: learn them first")
-        return self._clock
+        return self._rhythm
 
-    def _last_step(self, key: Hashable) -> int:
-        if key not in self._known:
+    def _end(self, key: Hashable) -> int:
+        if key not in self:
             raise KeyError(f"no values of the series {key!r} have been learned")
-        if key not in (self._steps if self._recent is None else self._recent.series):
-            raise ValueError(f"the times of the series {key!r} are not known: learn them with learn_frame")
         return self._steps[key] if self._recent is None else self._recent.newest(key)
-
-    @property
-    def _known(self) -> dict[Hashable, int]:
-        return self._slots if self._recent is None else self._recent.series
 
     def _clock_for(self, times: NDArray[Any]) -> Clock:
         """The fleet's clock, or one that these times set."""
-        if self._clock is not None:
-            if self._clock.are_dates != (times.dtype == np.int64):
+        if self._rhythm is not None:
+            if self._rhythm.are_dates != (times.dtype == np.int64):
                 raise TypeError("ds must be all dates or all numbers")
-            return self._clock.copy()
+            return self._rhythm.copy()
         different = np.unique(times)
         if len(different) < 2:
             raise ValueError("the first table must have at least two different times, which show the rhythm")
@@ -260,7 +251,7 @@ class ForecastingFleet:
         if all_names:
             order = np.argsort(np.concatenate(all_steps), kind="stable")
             ordered = [all_names[i] for i in order]
-            self._learn_rows(np.concatenate(all_values)[order], ordered, np.concatenate(all_inputs)[order])
+            self._learn_rows(np.concatenate(all_values)[order], np.concatenate(all_inputs)[order], ordered)
         self._steps, self._clock = ends, clock
 
     def _make_room(self) -> None:
@@ -294,37 +285,56 @@ class ForecastingFleet:
         ``X``, ``(horizon, q)``, has the inputs of the steps to come; those that are missing stay as they are.
         """
         steps = as_count(horizon, "horizon")
-        if key not in self._known:
+        if key not in self:
             raise KeyError(f"no values of the series {key!r} have been learned")
+        found = self._forecast(key, X, self._workspace(steps))
+        if isinstance(found, int):
+            raise ValueError(f"a forecast needs at least {_FEWEST} values, got {found} of {key!r}")
+        return found
+
+    def _forecast(self, key: Hashable, X: Any, work: ForecastWorkspace) -> Forecast | int:
+        """The forecast of a series, or how many values it has if those are too few."""
         record, sizing = self._record_of(key)
         if record[AT_OBSERVED] < _FEWEST:
-            n = int(record[AT_OBSERVED])
-            raise ValueError(f"a forecast needs at least {_FEWEST} values, got {n} of {key!r}")
-        return self._forecast(record, sizing, X, self._workspace(steps))
-
-    def _forecast(self, record: FloatArray, sizing: FloatArray, X: Any, work: ForecastWorkspace) -> Forecast:
+            return int(record[AT_OBSERVED])
         ahead = inputs_ahead(self._plan, record, X, work.horizon)
         with threads_for(self._plan.most_weights):
             origin = Origin(self._plan, self.members, self._seasons, record, ahead, self._priors)
             return forecast_record(origin, sizing, work)
 
     def _record_of(self, key: Hashable) -> tuple[FloatArray, FloatArray]:
-        """A copy of the record of a series and the sizes of intervals, after the values that may still change."""
-        record = np.empty(self._plan.size)
+        """The record of a series and the sizes of intervals, after the values that may still change."""
         if key in self._slots:
-            record[:] = self._records[self._slots[key]]
+            record = self._records[self._slots[key]].copy()
         else:
+            record = np.empty(self._plan.size)
             self._plan.begin(record, 0.0)
         if self._recent is None:
             return record, self._sizing
-        rows, sizing = self._recent.since(key, self._steps.get(key)), self._sizing.copy()
-        if len(rows):
-            first, stop = self._plan.at_inputs, self._plan.at_inputs + len(self.inputs)
-            inputs = filled(rows[:, 1:], record[first:stop]) if self.inputs else np.zeros((len(rows), 1))
-            slots, values = np.zeros(len(rows), dtype=np.int64), np.ascontiguousarray(rows[:, 0])
-            with threads_for(self._plan.most_weights):
-                learn_values(self._plan, values, inputs, slots, record[None], self._priors, sizing, self._work)
+        sizing, rows = self._sizing.copy(), self._recent.since(key, self._steps.get(key))
+        values, inputs = np.ascontiguousarray(rows[:, 0]), np.zeros((len(rows), 1))
+        if self.inputs:
+            inputs = filled(rows[:, 1:], record[self._plan.at_inputs : self._plan.at_inputs + len(self.inputs)])
+        first = np.zeros(len(values), dtype=np.int64)
+        with threads_for(self._plan.most_weights):
+            learn_values(self._plan, values, inputs, first, record[None], self._priors, sizing, self._work)
         return record, sizing
+
+    @property
+    def n_seen(self) -> int:
+        """Number of values learned from all series, with those that are missing."""
+        return self._n_learned + (0 if self._recent is None else len(self._recent))
+
+    @property
+    def _ends(self) -> dict[Hashable, Any]:
+        """The last step of each series; nothing in particular where times are not given."""
+        if self._recent is not None:
+            return self._recent.ends
+        return self._steps or dict.fromkeys(self._slots)
+
+    @property
+    def _rhythm(self) -> Clock | None:
+        return self._clock if self._recent is None else self._recent.clock
 
     def _workspace(self, steps: int) -> ForecastWorkspace:
         return self._work if steps == self.horizon else ForecastWorkspace(self._plan, steps)
@@ -360,21 +370,21 @@ class ForecastingFleet:
         """
         steps = as_count(horizon, "horizon")
         shares = [as_level(level) for level in levels]
-        keys = list(self._steps if self._recent is None else self._recent.series)
-        if self._clock is None or not keys:
+        clock, last = self._rhythm, self._ends
+        if clock is None:
             raise ValueError("forecast_frame needs the times of series: learn them with learn_frame")
+        keys = list(last)
         given = self._inputs_of_frame(X_df, steps)
         found = np.full((1 + 2 * len(shares), len(keys), steps), np.nan)
         work = self._workspace(steps)
         for i, key in enumerate(keys):
-            record, sizing = self._record_of(key)
-            if record[AT_OBSERVED] >= _FEWEST:
-                forecast = self._forecast(record, sizing, given.get(key), work)
+            forecast = self._forecast(key, given.get(key), work)
+            if not isinstance(forecast, int):
                 found[:, i] = [forecast.mean, *(side for share in shares for side in forecast.interval(share))]
-        ends = np.fromiter((self._last_step(key) for key in keys), dtype=np.int64, count=len(keys))
+        ends = np.fromiter(last.values(), dtype=np.int64, count=len(keys))
         columns = {
             "unique_id": np.repeat(np.array(keys), steps),
-            "ds": self._clock.times_of((ends[:, None] + np.arange(1, steps + 1)).ravel()),
+            "ds": clock.times_of((ends[:, None] + np.arange(1, steps + 1)).ravel()),
             "onepass": found[0].ravel(),
         }
         for at, level in enumerate(levels):
@@ -388,17 +398,16 @@ class ForecastingFleet:
             return {}
         if not self.inputs:
             raise ValueError("X_df was given, but the fleet has no inputs: name them in ForecastingFleet(inputs=...)")
-        assert self._clock is not None
         names, times, _, inputs = columns_of(frame, ("unique_id", "ds"), self.inputs)
-        clock = self._clock_for(times)
+        clock, last = self._clock_for(times), self._ends
         clock.last = -_MOST_STEPS
         different, at = np.unique(times, return_inverse=True)
         steps = clock.positions(different)[at.ravel()] if len(different) else np.zeros(0, dtype=np.int64)
         found: dict[Hashable, FloatArray] = {}
         for key, step, row in zip(names.tolist(), steps.tolist(), inputs, strict=True):
-            if key not in self._known:
+            if key not in last:
                 raise KeyError(f"X_df has the series {key!r}, of which no values have been learned")
-            ahead = step - self._last_step(key)
+            ahead = step - last[key]
             if not 1 <= ahead <= horizon:
                 raise ValueError(
                     f"X_df has a time of the series {key!r} that is {ahead} steps after its last value: "
@@ -410,15 +419,13 @@ class ForecastingFleet:
     @property
     def keys(self) -> list[Hashable]:
         """The keys of all series, in the order in which they came."""
-        return list(self._known)
+        return list(self._slots if self._recent is None else self._recent.series)
 
-    @property
-    def n_seen(self) -> int:
-        """Number of values learned from all series, with those that are missing."""
-        return self._n_learned + (0 if self._recent is None else len(self._recent))
+    def __contains__(self, key: Hashable) -> bool:
+        return key in (self._slots if self._recent is None else self._recent.series)
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._slots if self._recent is None else self._recent.series)
 
     def __repr__(self) -> str:
         return f"ForecastingFleet(season_length={self._seasons or 1}, n_series={len(self)}, n_seen={self.n_seen})"
@@ -427,7 +434,7 @@ class ForecastingFleet:
 
     def export_state(self) -> tuple[Parameters, Arrays]:
         """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
-        if not all(isinstance(key, (str, int)) for key in self._known):
+        if not all(isinstance(key, (str, int)) for key in self.keys):
             raise TypeError("only a fleet whose keys are strings or whole numbers can be saved")
         parameters: Parameters = {
             "seasons": list(self._seasons),
@@ -466,8 +473,8 @@ class ForecastingFleet:
             parameters["horizon"],
             members=members,
             outliers=parameters["outliers"],
-            inputs=parameters["inputs"],
             revisions=parameters["revisions"],
+            inputs=parameters["inputs"],
         )
         new._library = None if parameters["library"] is None else one_of(parameters["library"], LIBRARIES, "library")
         keys = parameters["keys"]

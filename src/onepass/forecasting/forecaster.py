@@ -165,28 +165,29 @@ class BayesianForecaster:
         """Refuse times that `learn` would refuse."""
         given = as_times(times, np.size(times))
         nothing = np.full(len(given), np.nan), np.zeros((len(given), self.n_inputs or 0))
-        if self._recent is not None:
-            ordered = self._recent.put(*nothing, given)
-            if ordered.anew:
-                return
-            given = ordered.times
-            nothing = ordered.values, ordered.inputs
-        self._in_rhythm(*nothing, given)
+        if self._recent is None:
+            self._in_rhythm(*nothing, given)
+            return
+        ordered = self._recent.put(*nothing, given)
+        if not ordered.anew:
+            self._in_rhythm(ordered.values, ordered.inputs, ordered.times)
 
     def steps_ahead(self, times: Any) -> NDArray[np.int64]:
         """How many steps after the newest value these times are; 0 or less for times that are not after it."""
-        if self._clock is None or not self._clock.is_known:
-            raise ValueError("the rhythm of the series is not known before it has two times: learn them first")
-        given = as_times(times, np.size(times))
-        if self._clock.are_dates != (given.dtype == np.int64):
+        clock, given = self._known_clock(), as_times(times, np.size(times))
+        if clock.are_dates != (given.dtype == np.int64):
             raise TypeError("times must be all dates or all numbers, as those that were learned")
-        return self._clock.steps(given) - self._clock.last
+        return clock.steps(given) - clock.last
 
     def times_ahead(self, horizon: int) -> NDArray[Any]:
         """The times of the next ``horizon`` steps."""
+        clock = self._known_clock()
+        return clock.times_of(clock.last + np.arange(1, as_count(horizon, "horizon") + 1))
+
+    def _known_clock(self) -> Clock:
         if self._clock is None or not self._clock.is_known:
             raise ValueError("the rhythm of the series is not known before it has two times: learn them first")
-        return self._clock.times_of(self._clock.last + np.arange(1, as_count(horizon, "horizon") + 1))
+        return self._clock
 
     def _copy(self) -> Self:
         """A forecaster that goes on from here by itself."""

@@ -170,6 +170,11 @@ class RecentRows:
         """The newest step of a series."""
         return int(self._newest[self.series[name]])
 
+    @property
+    def ends(self) -> dict[Hashable, int]:
+        """The newest step of each series."""
+        return dict(zip(self.series, self._newest.tolist(), strict=False))
+
     def check(self, names: Sequence[Hashable], times: Times) -> tuple[Clock, NDArray[np.int64]]:
         """Refuse times that can't be put; the rhythm with them, and their steps."""
         clock = self._clock_for(times)
@@ -229,7 +234,7 @@ class RecentRows:
     def _taken(self, clock: Clock, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]:
         """Take out the values that are too old once ``last`` is the newest step; all if their steps change."""
         if self.clock is not None and clock.to_data()[:4] != self.clock.to_data()[:4]:
-            places = range(self.steps)
+            places = list(range(self.steps))
             self._newest, before = self._moved(self._newest, clock), self._last
             self._last = int(self._moved(np.array([before]), clock)[0])
         else:

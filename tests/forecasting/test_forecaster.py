@@ -84,6 +84,16 @@ def test_inputs_known_ahead_are_used() -> None:
     np.testing.assert_allclose(model.forecast(2).mean, model.forecast(2, np.repeat(X[-1:], 2, axis=0)).mean)
 
 
+@pytest.mark.parametrize("logarithm", [False, True])
+def test_a_gap_makes_forecasts_hardly_less_certain_later(logarithm: bool) -> None:
+    rng = np.random.default_rng(5)
+    y = 500.0 + 20.0 * rng.normal(size=300)
+    gap = np.where(np.isin(np.arange(300), (100, 101)), np.nan, y)
+    members = [Member((1, 2, 3), logarithm=logarithm)]
+    with_gap, without = (BayesianForecaster(1, 8, members=members).learn(own).forecast(8) for own in (gap, y))
+    np.testing.assert_allclose(with_gap.std, without.std, rtol=0.15)
+
+
 def test_gaps_in_times_are_missing_values() -> None:
     t, y = np.arange("2024-01-01", "2024-04-01", dtype="datetime64[D]"), seasonal(91, 7)
     kept = np.ones(91, dtype=bool)

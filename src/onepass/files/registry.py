@@ -15,6 +15,7 @@ __all__ = ["exported", "restored", "savable", "savable_names"]
 # The names are part of the file format, so they never change.
 _MODULES = {
     "AdaptiveIntervals": "onepass.models.adaptive",
+    "AnomalyScorer": "onepass.forecasting",
     "BayesianForecaster": "onepass.forecasting",
     "BayesianMLPClassifier": "onepass.estimators",
     "BayesianMLPRegressor": "onepass.estimators",

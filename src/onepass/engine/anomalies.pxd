@@ -30,9 +30,10 @@ cdef double _distance(double tail) noexcept nogil
 cdef double _slope(const double* tail) noexcept nogil
 cdef double _rarity(const double* tail, double x) noexcept nogil
 cdef double _with_rarity(const double* tail, double rarity) noexcept nogil
-cdef void _track(double* tail, double x, double n) noexcept nogil
+cdef void _track(double* tail, double x, double n, double rate) noexcept nogil
 cdef double _limit(const double* state, int side, double rarest) noexcept nogil
 cdef double _score(double* state, double z, int side, double* found) noexcept nogil
 cdef int _alarm(
-    double* state, double rarity, double rarest, bint outside, bint shifted, double quiet
+    double* state, double rarity, double rarest, bint alone, bint shifted, double quiet
 ) noexcept nogil
+cdef void _score_constant(double y, double value, double n, double rarest, double* found) noexcept nogil

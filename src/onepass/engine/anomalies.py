@@ -18,6 +18,9 @@ from cython.cimports.libc.math import INFINITY, NAN, exp, fabs, log, sqrt
 from cython.cimports.onepass.engine.forecasting import ForecastWorkspace, _learn
 from cython.cimports.onepass.engine.lag_sums import (
     AT_ERROR_SIZE,
+    AT_HIGHEST,
+    AT_LAST,
+    AT_LOWEST,
     AT_MISSING,
     AT_OBSERVED,
     AT_ORIGIN,
@@ -33,11 +36,13 @@ _SIZE_RATE = cython.declare(cython.double, 0.01)
 _LEAST_LOG_SIZE = cython.declare(cython.double, -2.3)  # the deviation of a series that hardly ever changes
 _MOST_LOG_SIZE = cython.declare(cython.double, 7.0)
 _TAIL_RATE = cython.declare(cython.double, 0.2)
+_MEANS_TAIL_RATE = cython.declare(cython.double, 0.05)  # means stay high for a while: an event must not count often
 _TAIL_PRIOR = cython.declare(cython.double, 100.0)  # values that the first quantiles count as
 _MEMORY_10 = cython.declare(cython.double, 1000.0)  # values that a quantile remembers
 _MEMORY_1 = cython.declare(cython.double, 4000.0)
 _LEAST_SLOPE = cython.declare(cython.double, 0.6)
 _MOST_SLOPE = cython.declare(cython.double, 4.0)
+_MOST_RARITY = cython.declare(cython.double, 12.0)  # of a single value, in means
 _WARM_UP = cython.declare(cython.double, 50.0)  # values before the first alarm
 _GROSS = cython.declare(cython.double, 20.0)  # predicted deviations from which on a value is held back in any case
 _MOST_MISSING = cython.declare(cython.double, 100.0)
@@ -47,7 +52,7 @@ def first_state() -> "FloatArray":
     """What a scorer knows before the first value."""
     state = np.zeros(STATE_SIZE)
     state[AT_MEANS : AT_MEANS + N_MEANS] = 1.0
-    state[AT_TAILS : AT_TAILS + 8] = np.log([1.9, 3.2, 1.9, 2.8, 1.5, 2.0, 2.8, 5.2])
+    state[AT_TAILS : AT_TAILS + 8] = np.log([1.9, 3.0, 1.5, 2.1, 1.25, 1.5, 2.9, 5.3])
     return state
 
 
@@ -76,10 +81,10 @@ def _with_rarity(tail, rarity):
     return exp(tail[0] + log(rarity / _LOG_10) / _slope(tail))
 
 
-def _track(tail, x, n):
+def _track(tail, x, n, rate):
     at = log(max(x, 1e-300))
-    tail[0] += _TAIL_RATE / (0.1 * min(n, _MEMORY_10)) * ((1.0 if at > tail[0] else 0.0) - 0.1)
-    tail[1] += _TAIL_RATE / (0.01 * min(n, _MEMORY_1)) * ((1.0 if at > tail[1] else 0.0) - 0.01)
+    tail[0] += rate / (0.1 * min(n, _MEMORY_10)) * ((1.0 if at > tail[0] else 0.0) - 0.1)
+    tail[1] += rate / (0.01 * min(n, _MEMORY_1)) * ((1.0 if at > tail[1] else 0.0) - 0.01)
     tail[1] = max(tail[1], tail[0] + 0.1)
 
 
@@ -102,15 +107,15 @@ def _score(state, z, side, found):
     n = state[AT_N] + _TAIL_PRIOR
     own = _rarity(tails, surprise)
     most = own
-    _track(tails, surprise, n)
+    _track(tails, surprise, n, _TAIL_RATE)
     for j in range(N_MEANS):
         rate = 0.25 if j == 0 else 0.07
-        state[AT_MEANS + j] += rate * (surprise - state[AT_MEANS + j])
+        state[AT_MEANS + j] += rate * (min(own, _MOST_RARITY) - state[AT_MEANS + j])
         most = max(most, _rarity(tails + 2 * (j + 1), state[AT_MEANS + j]))
-        _track(tails + 2 * (j + 1), state[AT_MEANS + j], n)
+        _track(tails + 2 * (j + 1), state[AT_MEANS + j], n, _MEANS_TAIL_RATE)
     last = tails + 2 * (N_MEANS + 1)
     rarity = _rarity(last, most)
-    _track(last, most, n)
+    _track(last, most, n, _MEANS_TAIL_RATE)
     state[AT_N] += 1.0
     rate = max(1.0 / (state[AT_N] + 5.0), _SIZE_RATE)
     state[AT_LOG_SIZE] += rate if fabs(z) > _MEDIAN else -rate
@@ -120,7 +125,7 @@ def _score(state, z, side, found):
     return rarity
 
 
-def _alarm(state, rarity, rarest, outside, shifted, quiet):
+def _alarm(state, rarity, rarest, alone, shifted, quiet):
     """Kind of the alarm that a value raises, or none."""
     kind = NO_ALARM
     if state[AT_N] > _WARM_UP:
@@ -128,7 +133,7 @@ def _alarm(state, rarity, rarest, outside, shifted, quiet):
             kind = LEVEL
             state[AT_LEVEL] = 1.0
         elif rarity >= rarest and state[AT_QUIET] <= 0.0:
-            kind = SPIKE if outside else RUN
+            kind = SPIKE if alone else RUN
     if rarity >= rarest or kind != NO_ALARM:
         state[AT_QUIET] = quiet
     elif state[AT_QUIET] > 0.0:
@@ -136,6 +141,18 @@ def _alarm(state, rarity, rarest, outside, shifted, quiet):
     else:
         state[AT_LEVEL] = 0.0
     return kind
+
+
+def _score_constant(y, value, n, rarest, found):
+    """Score a value after ``n`` others that were all the same: by Laplace's rule, the next differs once in n + 1."""
+    found[FOUND_EXPECTED] = value
+    found[FOUND_LOW] = value
+    found[FOUND_HIGH] = value
+    if y == y:
+        found[FOUND_TAIL] = 1.0 if y == value else 1.0 / (n + 1.0)
+        found[FOUND_SCORE] = 1.0 - found[FOUND_TAIL]
+        if -log(found[FOUND_TAIL]) >= rarest:
+            found[FOUND_KIND] = SPIKE
 
 
 def score_values(
@@ -157,6 +174,7 @@ def score_values(
     ``rarest`` is ``-log`` of the rate of false alarms; ``side`` is 1 or -1 if only values above or below are anomalies.
     """
     i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
     with cython.nogil:
         for i in range(y.shape[0]):
             own = cython.address(state[0])
@@ -167,6 +185,9 @@ def score_values(
             wider = sqrt(1.0 + min(record[AT_MISSING], _MOST_MISSING)) / record[AT_ERROR_SIZE]
             origin = record[AT_ORIGIN]
             ready: cython.bint = record[AT_READY] > 0.0
+            n_before = record[AT_OBSERVED]
+            constant: cython.bint = n_before > 0.0 and record[AT_LOWEST] == record[AT_HIGHEST]
+            last = record[AT_LAST]
             work.far = _GROSS
             if state[AT_N] >= _WARM_UP:
                 work.far = min(_GROSS, limit * size / record[AT_ERROR_SIZE])
@@ -181,18 +202,19 @@ def score_values(
                 cython.address(sizing[0]),
                 work,
             )
-            row[FOUND_LOW] = NAN
-            row[FOUND_HIGH] = NAN
-            row[FOUND_TAIL] = NAN
-            row[FOUND_SCORE] = NAN
             row[FOUND_KIND] = NO_ALARM
-            row[FOUND_EXPECTED] = work.expected if record[AT_OBSERVED] > 0.0 and ready else NAN
+            for j in range(FOUND_KIND):
+                row[j] = NAN
             std = work.expected_std * wider
             if not ready or not std > 0.0:
+                if constant:
+                    _score_constant(y[i], last, n_before, rarest, row)
                 continue
+            row[FOUND_EXPECTED] = work.expected
             row[FOUND_LOW] = work.expected - limit * size * std if side <= 0 else -INFINITY
             row[FOUND_HIGH] = work.expected + limit * size * std if side >= 0 else INFINITY
             if y[i] == y[i]:
-                rarity = _score(own, (y[i] - work.expected) / (size * std), side, row)
                 outside: cython.bint = y[i] < row[FOUND_LOW] or y[i] > row[FOUND_HIGH]
-                row[FOUND_KIND] = _alarm(own, rarity, rarest, outside, record[AT_ORIGIN] != origin, quiet)
+                alone: cython.bint = outside or state[AT_MEANS] <= exp(state[AT_TAILS + 2])  # nothing odd came before
+                rarity = _score(own, (y[i] - work.expected) / (size * std), side, row)
+                row[FOUND_KIND] = _alarm(own, rarity, rarest, alone, record[AT_ORIGIN] != origin, quiet)

@@ -506,14 +506,14 @@ def _learn(plan, record, y, inputs, priors, sizing, work):
         record[AT_LAST] = y
         if y > 0.0:
             record[AT_LOG_ORIGIN] = log(y)
-    if observed and y <= 0.0:
-        record[AT_POSITIVE] = 0.0
     mean = record[AT_LAST]
     std = 0.0
     if record[AT_READY] > 0.0:
         mean, std = _one_ahead(plan, record, work)
         if mean != mean:
             mean = record[AT_LAST]
+    if observed and y <= 0.0:
+        record[AT_POSITIVE] = 0.0
     work.expected = mean
     work.expected_std = std
     value = y if observed else mean

@@ -1,7 +1,6 @@
 """`AnomalyScorer`: how odd every value of a series is, given all values before it, and which are alarms."""
 
 from collections.abc import Iterable
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -34,7 +33,6 @@ KINDS = ("", "spike", "level", "run")
 
 _SIDES = {"both": 0, "above": 1, "below": -1}
 _MOST_FALSE_ALARMS = 0.1
-_MOST_STEPS = 2**40
 
 
 @dataclass(frozen=True)
@@ -134,7 +132,7 @@ class AnomalyScorer:
 
     def score(self, y: ArrayLike, X: Any = None, times: Any = None) -> AnomalyScores:
         """What `score_then_learn` would return, without learning the values."""
-        return self._series.copied().scored(y, X, times)
+        return self._series.scored_only(y, X, times)
 
     @property
     def forecaster(self) -> BayesianForecaster:
@@ -176,12 +174,6 @@ class _ScoredSeries(BayesianForecaster):
         self.state = first_state()
         self._found = np.zeros((0, N_FOUND))
 
-    def copied(self) -> "_ScoredSeries":
-        """The same series, to go on apart."""
-        other = copy(self)
-        other._record, other._sizing, other.state = self._record.copy(), self._sizing.copy(), self.state.copy()
-        return other
-
     def scored(self, y: ArrayLike, X: Any, times: Any) -> AnomalyScores:
         """Learn values, and return their scores."""
         self._found = np.zeros((0, N_FOUND))
@@ -195,13 +187,15 @@ class _ScoredSeries(BayesianForecaster):
         columns = (FOUND_EXPECTED, FOUND_LOW, FOUND_HIGH, FOUND_TAIL, FOUND_SCORE)
         return AnomalyScores(*(rows[:, column].copy() for column in columns), kinds)
 
+    def scored_only(self, y: ArrayLike, X: Any, times: Any) -> AnomalyScores:
+        """The scores that values would have."""
+        return self._copy().scored(y, X, times)
+
     def _steps_back(self, times: Any, n: int) -> NDArray[np.int64]:
         """Where the last values are among all steps, from the end: -1 is the last; steps were left out by `times`."""
         if times is None or self._clock is None:
             return np.arange(-n, 0)
-        clock = self._clock.copy()
-        clock.last = -_MOST_STEPS
-        return clock.positions(as_times(times, n)) - self._clock.last - 1
+        return self._clock.steps(as_times(times, n)) - self._clock.last - 1
 
     def _learn(self, values: FloatArray, inputs: FloatArray) -> None:
         plan, X = self._prepared(inputs)

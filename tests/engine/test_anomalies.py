@@ -39,10 +39,9 @@ class Tail:
         slope = np.clip(np.log(2.0) / (self.logs[1] - self.logs[0]), 0.6, 4.0)
         return float(np.log(10.0) * (x / np.exp(self.logs[0])) ** slope)
 
-    def track(self, x: float, n: int) -> None:
+    def track(self, x: float, n: int, rate: float) -> None:
         for k, (share, memory) in enumerate([(0.1, 1000), (0.01, 4000)]):
-            rate = 0.2 / (share * min(n + 100, memory))
-            self.logs[k] += rate * ((np.log(max(x, 1e-300)) > self.logs[k]) - share)
+            self.logs[k] += rate / (share * min(n + 100, memory)) * ((np.log(max(x, 1e-300)) > self.logs[k]) - share)
         self.logs[1] = max(self.logs[1], self.logs[0] + 0.1)
 
 
@@ -50,22 +49,24 @@ class Written:
     """The scores as the module's text says."""
 
     def __init__(self, side: int) -> None:
-        self.tails = [Tail(1.9, 3.2), Tail(1.9, 2.8), Tail(1.5, 2.0)]
-        self.last, self.means, self.side, self.log_size, self.n = Tail(2.8, 5.2), [1.0, 1.0], side, 0.0, 0
+        self.tails = [Tail(1.5, 2.1), Tail(1.25, 1.5)]
+        self.own, self.last, self.means = Tail(1.9, 3.0), Tail(2.9, 5.3), [1.0, 1.0]
+        self.side, self.log_size, self.n = side, 0.0, 0
 
     def score(self, error: float) -> tuple[float, float]:
         z = error / np.exp(self.log_size)
         surprise = -{0: T2.logsf(abs(z)) + np.log(2.0), 1: T2.logsf(z), -1: T2.logcdf(z)}[self.side]
-        self.means = [m + rate * (surprise - m) for m, rate in zip(self.means, (0.25, 0.07), strict=True)]
-        rarities = []
-        for tail, x in zip(self.tails, [surprise, *self.means], strict=True):
-            rarities.append(tail.rarity(x))
-            tail.track(x, self.n)
+        own = self.own.rarity(surprise)
+        self.own.track(surprise, self.n, 0.2)
+        self.means = [m + rate * (min(own, 12.0) - m) for m, rate in zip(self.means, (0.25, 0.07), strict=True)]
+        rarities = [own, *(tail.rarity(mean) for tail, mean in zip(self.tails, self.means, strict=True))]
+        for tail, mean in zip(self.tails, self.means, strict=True):
+            tail.track(mean, self.n, 0.05)
         total = self.last.rarity(max(rarities))
-        self.last.track(max(rarities), self.n)
+        self.last.track(max(rarities), self.n, 0.05)
         self.n += 1
         self.log_size += max(1.0 / (self.n + 5.0), 0.01) * (1.0 if abs(z) > T2.ppf(0.75) else -1.0)
-        return np.exp(-rarities[0]), 1.0 - np.exp(-total)
+        return np.exp(-own), 1.0 - np.exp(-total)
 
 
 def walk(n: int) -> np.ndarray:

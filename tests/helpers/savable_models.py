@@ -43,6 +43,8 @@ def predicted(model: Any, X: Any) -> list[Any]:
         return list(model.predict(X, keys=["ann", "bob", "eve", "ann", "new"]).tolist())
     if isinstance(model, onepass.PerceptronFleet):
         return list(model.predict(X, keys=["ann", "bob", "eve", "ann", "new"]).mean.tolist())
+    if isinstance(model, onepass.forecasting.AnomalyScorer):
+        return list(model.score([row[0] for row in X]).score.tolist())
     if isinstance(model, onepass.BayesianForecaster):
         return list(model.forecast(3).mean.tolist())
     if isinstance(model, onepass.forecasting.ForecastingFleet):
@@ -174,6 +176,7 @@ def models() -> dict[str, Any]:
         "low-rank-network": onepass.BayesianNetwork(3, (4,), covariance="low_rank").learn(X, score),
         "image-network": onepass.BayesianNetwork((1, 3), (onepass.Conv2D(2, 1), 4)).learn(X, score),
         "mlp-images": onepass.BayesianMLPClassifier((onepass.Conv2D(2, 1),), image_shape=(1, 3)).fit(X, label),
+        "anomaly-scorer": onepass.forecasting.AnomalyScorer(2, 3).learn(score),
         "forecaster": onepass.BayesianForecaster(2, 3).learn(score),
         "forecasting-fleet": onepass.forecasting.ForecastingFleet(2, 3).learn(score, keys=keys),
         "bandit": bandit(X, arms=["a", "b", 3], drift="auto", standardize=True),

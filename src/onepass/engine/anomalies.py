@@ -1,13 +1,14 @@
 """Anomaly scores, one value at a time: how odd a value and those before it are, and when that is an alarm.
 
 A value's error is divided by the deviation that was predicted, and by a running size of such ratios whose median is the
-one of Student's distribution with two degrees of freedom. Its surprise is ``-log`` of its tail probability there. Runs
-of slightly odd values are found by two running means of surprises.
+one of Student's distribution with two degrees of freedom. Its surprise is ``-log`` of its tail probability there.
 
-How rare a surprise or a running mean is, its own past says. Its quantiles of 10 % and 1 % are tracked, and the curve
-``-log tail = log(10) (x / x_10) ** slope`` goes through both: Gaussian, exponential and power-law errors are close to it.
-The largest of the three is treated in the same way once more, so that a threshold has the rate of alarms asked for.
-All trackers only count how often they are exceeded, so a wild value moves none of them far.
+How rare that is, the series' own past says: its rarity, ``-log`` of the share of larger surprises. The quantiles of
+10 % and 1 % are tracked, and ``rarity = log(10) (surprise / q_10) ** slope`` goes through both: Gaussian, exponential
+and power-law errors are close to such a curve. Runs of slightly odd values are found by two running means of rarities,
+which are compared with their own past in the same way, and so is the largest of the three: that is the score.
+A threshold then has the rate of alarms asked for. Trackers only count how often they are exceeded, so a wild value
+moves none of them far.
 
 A value beyond its limits is held back by the forecaster until the next ones show whether it was a spike.
 """

@@ -200,8 +200,6 @@ class _ScoredSeries(BayesianForecaster):
     def _learn(self, values: FloatArray, inputs: FloatArray) -> None:
         plan, X = self._prepared(inputs)
         self._found = np.zeros((len(values), N_FOUND))
-        work = self._workspace(plan.horizon)
+        rest = self._workspace(plan.horizon), self.state, *self.settings, self._found
         with threads_for(plan.most_weights):
-            score_values(
-                plan, values, X, self._record[0], self._priors, self._sizing, work, self.state, *self.settings, self._found
-            )
+            score_values(plan, values, X, self._record[0], self._priors, self._sizing, *rest)

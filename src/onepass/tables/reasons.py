@@ -217,8 +217,9 @@ _WORDS = {
     "{first} to line {last} are {value:,} steps apart; keep one frequency, or forecast the parts on their own",
     "long_gap": "{value:,} steps are missing in {column!r} before {time}, see {where}, and at most {most:,} may be; is "
     "the date right?",
-    "old_times": "{key}{value:,} of the times in {column!r} are not after {last}, the last one learned; the model has "
-    "learned them already",
+    "old_times": "{key}{value:,} of the times in {column!r} are older than what can still be corrected: the last one "
+    "learned is {last}, and corrections go back {window:,} steps",
+    "output_name": "column {column!r} has the name of a column of the forecasts; rename it in the file",
     # Files that the model knows already.
     "same_content": "has the same content as {value}",
     "learned": "was {learned}",

@@ -20,6 +20,7 @@ _MONTHS_OF_CHANGE = (3, 4, 9, 10, 11)  # in which clocks are put forward or back
 
 
 def n_unsorted(times: Times, codes: NDArray[np.int64]) -> int:
+    """Rows that come after later ones of the same series."""
     order = np.argsort(codes, kind="stable")
     back = np.diff(times[order]) < 0
     return int((back & (np.diff(codes[order]) == 0)).sum())

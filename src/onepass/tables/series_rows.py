@@ -60,7 +60,7 @@ class SeriesColumns:
 
     def __post_init__(self) -> None:
         one_of(self.duplicates, DUPLICATES, "duplicates")
-        names = [self.time, self.target, *([] if self.by is None else [self.by]), *self.inputs]
+        names = self.names
         for name in names:
             if names.count(name) > 1:
                 raise SchemaError(Reason("two_roles", name))
@@ -69,6 +69,13 @@ class SeriesColumns:
     def names(self) -> list[str]:
         """All columns that are read."""
         return [self.time, self.target, *([] if self.by is None else [self.by]), *self.inputs]
+
+    @property
+    def kind(self) -> str:
+        """What forecasts such series: "one" forecaster, a "fleet", or "many" that share nothing, as inputs need."""
+        if self.by is None:
+            return "one"
+        return "many" if self.inputs else "fleet"
 
 
 class SeriesRows(NamedTuple):
@@ -81,6 +88,7 @@ class SeriesRows(NamedTuple):
     lines: NDArray[np.int64]
 
     def taken(self, places: Any) -> "SeriesRows":
+        """Some of the rows."""
         return SeriesRows(*(column[places] for column in self))
 
 

@@ -9,19 +9,12 @@ if TYPE_CHECKING:
 
 __all__ = ["backtest", "evaluate", "future_test"]
 
+_MODULES = {"backtest": "backtesting", "evaluate": "evaluating", "future_test": "future"}
+
 
 def __getattr__(name: str) -> Any:
-    if name == "backtest":
-        from onepass.evaluation.backtesting import backtest
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
 
-        return backtest
-    if name == "evaluate":
-        from onepass.evaluation.backtesting import backtest
-    from onepass.evaluation.evaluating import evaluate
-
-        return evaluate
-    if name == "future_test":
-        from onepass.evaluation.future import future_test
-
-        return future_test
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

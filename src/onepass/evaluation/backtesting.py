@@ -246,6 +246,12 @@ def _backtest(
     return Backtest(steps, len(points), forecasts, scores, coverage, failed)
 
 
+def _spread(n: int) -> list[int]:
+    """Places of the series that are scored, evenly spaced among all."""
+    found: list[int] = np.unique(np.linspace(0, n - 1, min(n, _MOST_SERIES)).astype(int)).tolist()
+    return found
+
+
 def _origins(first: int, end: int, horizon: int, wanted: int, period: int) -> tuple[list[int], int]:
     """The points to forecast from, and how many steps of them are scored."""
     earliest = first + max(_FEWEST, min(2 * period, (end - first) // 2))

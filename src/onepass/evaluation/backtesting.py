@@ -316,6 +316,7 @@ def _gaussian(mean: FloatArray, std: FloatArray) -> _Guess:
 
 def _ets(past: FloatArray, steps: int, period: int) -> _Guess:
     """Exponential smoothing with a damped trend, and a season if two of it have been seen."""
+    import pandas as pd  # which statsmodels brings, and needs to predict
     from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
     filled = _filled(past)
@@ -323,7 +324,7 @@ def _ets(past: FloatArray, steps: int, period: int) -> _Guess:
     options = {"seasonal": "add", "seasonal_periods": period} if seasonal else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = ETSModel(filled, error="add", trend="add", damped_trend=True, **options).fit(disp=False)
+        fitted = ETSModel(pd.Series(filled), error="add", trend="add", damped_trend=True, **options).fit(disp=False)
         found = fitted.get_prediction(start=len(filled), end=len(filled) + steps - 1)
     var = np.asarray(found.forecast_variance, dtype=float)[-steps:]
     return _gaussian(np.asarray(found.predicted_mean, dtype=float)[-steps:], np.sqrt(np.maximum(var, 0.0)))

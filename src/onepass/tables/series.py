@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 
 from onepass._typing import FloatArray
 from onepass.tables.columns.errors import SchemaError
-from onepass.tables.columns.notation import AS_WRITTEN
+from onepass.tables.columns.notation import AS_WRITTEN, Notation
 from onepass.tables.columns.values import Bad
 from onepass.tables.readers.batches import RowBatch
-from onepass.tables.readers.options import AS_FOUND, ReadOptions
-from onepass.tables.readers.registry import open_source
 from onepass.tables.readers.source import Source
 from onepass.tables.reasons import Reason
 from onepass.tables.rejects import Reject, rejects_of
@@ -163,20 +161,20 @@ class SeriesTable:
 
 
 def read_series(
-    files: Sequence[str],
+    sources: Sequence[Source],
     columns: SeriesColumns,
-    reading: ReadOptions = AS_FOUND,
+    notation: Notation = AS_WRITTEN,
     *,
     rhythm: Rhythm | None = None,
     seasons: tuple[float, ...] | None = None,
 ) -> SeriesTable:
-    """Read the series of some files.
+    """Read the series of some tables.
 
     Parameters
     ----------
-    files : paths, or "-" for standard input
+    sources : open files, or standard input
     columns : SeriesColumns
-    reading : how files are read, where that is not to be found out
+    notation : how times and numbers are written, where that is not to be found out
     rhythm : of earlier files, which this one has to fit; by default it is found out
     seasons : in steps; by default those that belong to the rhythm
 
@@ -185,12 +183,11 @@ def read_series(
     SchemaError
         If columns are missing, or are not times and numbers; if times are in several rhythms, or have several values.
     """
-    sources = [open_source(file, reading) for file in files]
     for source in sources:
         check_has(columns.names, source)
     batches = [(source, batch) for source in sources for batch in source.batches(_types(columns), 0)]
     bad: Bad = {}
-    rows, columns, zone = parse_rows([batch for _, batch in batches], columns, reading.notation or AS_WRITTEN, bad)
+    rows, columns, zone = parse_rows([batch for _, batch in batches], columns, notation, bad)
     rejects = tuple(_rejects(batches, bad))
     good = np.ones(len(rows.times), dtype=bool)
     good[list(bad)] = False

@@ -54,9 +54,9 @@ ADDITIONS: dict[str, tuple[str | None, str, str]] = {
         "evaluation/metrics/relative_error.py",
         """
         import numpy as np
-        from onepass.evaluation.metrics import MetricSet, NumberPredictions
+        from onepass.evaluation.metrics import NumberPredictions, Scores
         rows = NumberPredictions(np.array([2.0, 4.0]), np.array([3.0, 4.0]))
-        print(MetricSet("numbers", with_std=False).update(rows).get()["relative_error"])
+        print(Scores.of("numbers", with_std=False).update(rows).total()["relative_error"])
         """,
         "0.25",
     ),

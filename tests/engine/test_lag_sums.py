@@ -25,7 +25,7 @@ def plan(n_inputs: int = 0) -> Plan:
         {**member, "tiers": tiers, **{name: member[name] + more for name, more in columns.items()}}
         for member, tiers in zip(MEMBERS, TIERS, strict=True)
     ]
-    common = {"horizon": 5, "n_tests": 3, "n_inputs": n_inputs, "season": 7, "outliers": 1e300}
+    common = {"horizon": 5, "n_tests": 3, "n_inputs": n_inputs, "season": 7, "pause": 0, "outliers": 1e300}
     return Plan({"views": VIEWS, "members": members, **common})
 
 

@@ -37,8 +37,9 @@ class Plan:
     settings : dict
         ``views``: (logarithm, difference) of each; ``members``: of each (view, rate, lags, kinds, frequencies,
         tiers), where kinds are those of columns: 0 for the constant, which comes first, 1 for a cosine, 2 for a sine, 3
-        for an input; and tiers are numbers of lags. ``horizon``, ``n_tests``, ``n_inputs``, ``season``,
-        and ``outliers``: deviations from which on a value is held back.
+        for an input; and tiers are numbers of lags. ``horizon``, ``n_tests``, ``n_inputs``, ``season``; ``pause``: values
+        between the end of one test forecast and the start of the next; and ``outliers``: deviations from which on a
+        value is held back.
     """
 
     def __init__(self, settings):
@@ -46,7 +47,7 @@ class Plan:
         views, members = settings["views"], settings["members"]
         self.horizon, self.n_tests = settings["horizon"], settings["n_tests"]
         self.n_inputs, self.season = settings["n_inputs"], settings["season"]
-        self.outliers = settings["outliers"]
+        self.pause, self.outliers = settings["pause"], settings["outliers"]
         self.n_views, self.n_members = len(views), len(members)
         longest = [max([max(m["lags"]) for m in members if m["view"] == v], default=1) for v in range(len(views))]
         self.longest = max(longest)

@@ -136,6 +136,18 @@ class HostedModel:
         return {**found, "rows": float(self._noted[1])}
 
     @property
+    def scores(self) -> dict[str, float]:
+        """Each metric over all rows scored."""
+        found: dict[str, float] = self._state.scores.total()
+        return found
+
+    @property
+    def shadow_scores(self) -> dict[str, float]:
+        """The same of the candidate, if there is one."""
+        candidate = self._state.candidate_scores
+        return {} if candidate is None else candidate.total()
+
+    @property
     def score_sums(self) -> dict[str, UpAndDown]:
         """The sum of each metric over the rows scored, up and down."""
         return self._counts.score_sums(of_shadow=False)

@@ -10,12 +10,12 @@ import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.estimators.rows import PredictedRows, Rows
-from onepass.evaluation.metrics import ClassPredictions, NumberPredictions, Task
+from onepass.evaluation.metrics import REGISTRY, ClassPredictions, NumberPredictions, Task
 from onepass.events import Event
 from onepass.files.checkpoint import to_bytes
 from onepass.models.distribution import Prediction
 from onepass.service.errors import ProblemError
-from onepass.service.scores import Scores, metrics_now
+from onepass.service.scores import ServedScores
 from onepass.service.wire import Asked, Inputs, Interval, Key, RowsRequest, Scalar
 
 __all__ = ["Bad", "RowModel", "Served", "not_for", "raise_first"]
@@ -85,10 +85,6 @@ class Served(ABC):
     def new_scores(self, metrics: Sequence[str]) -> Any:
         """What its predictions, or its choices, are scored with: these metrics, of no rows so far."""
 
-    @abstractmethod
-    def scores_from(self, state: dict[str, Any]) -> Any:
-        """The scores that a state described."""
-
     def facts(self) -> dict[str, str]:
         """What the model is and has learned, in words."""
         return {"model": repr(self.model)}
@@ -148,16 +144,12 @@ class RowModel(Served):
 
     @property
     def metrics_now(self) -> list[str]:
-        """All that are registered for its task and are means over rows."""
-        return metrics_now(self.task)
+        """All that are registered for its task."""
+        return list(REGISTRY[self.task])
 
-    def new_scores(self, metrics: Sequence[str]) -> Scores:
+    def new_scores(self, metrics: Sequence[str]) -> ServedScores:
         """How well rows were predicted before they were learned."""
-        return Scores(self.task, metrics)
-
-    def scores_from(self, state: dict[str, Any]) -> Scores:
-        """The same, of the rows that a state describes."""
-        return Scores.from_state(self.task, state)
+        return ServedScores(self.task, metrics)
 
     @abstractmethod
     def read(self, rows: Sequence[Inputs], keys: Sequence[Key | None]) -> tuple[Rows, Bad]:

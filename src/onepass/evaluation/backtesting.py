@@ -20,6 +20,7 @@ from onepass._validation import as_count, as_floats_or_nan, one_of
 from onepass.forecasting.members import as_seasons
 from onepass.tables.series import Series, SeriesTable
 from onepass.tables.series_model import Forecasters, new_forecasters
+from onepass.tables.series_rows import SeriesColumns
 
 __all__ = ["COMPARED", "LEVELS", "NAIVE", "OURS", "SEASONAL", "Backtest", "backtest", "backtest_table"]
 
@@ -180,7 +181,9 @@ def backtest(
         series.append(Series(str(key), 0, array, np.zeros((len(array), 0)), empty))
     seasons = as_seasons(season_length)
     longest = max((len(one.values) for one in series), default=0)
-    new = new_forecasters(seasons, as_count(horizon, "horizon"), longest, "fleet" if many else "one")
+    new = new_forecasters(
+        seasons, as_count(horizon, "horizon"), longest, SeriesColumns("ds", "y", "unique_id" if many else None)
+    )
     found = _backtest(series, seasons, new, horizon, origins, compare)
     if found is None:
         raise ValueError(f"a backtest needs at least {_FEWEST + 1} values, got {longest}")
@@ -192,7 +195,7 @@ def backtest_table(
 ) -> Backtest | None:
     """Score forecasts of the series of a table; None if they are too short."""
     longest = max((len(one.values) for one in table.series), default=0)
-    new = new_forecasters(table.seasons, horizon, longest, table.columns.kind)
+    new = new_forecasters(table.seasons, horizon, longest, table.columns)
     return _backtest(table.series, table.seasons, new, horizon, origins, compare)
 
 
@@ -259,7 +262,7 @@ def _origins(first: int, end: int, horizon: int, wanted: int, period: int) -> tu
     if steps < 1:
         return [], 0
     last = end - steps
-    start = min(max(earliest, first + (end - first) // 2), last)
+    start = last if wanted == 1 else min(max(earliest, first + (end - first) // 2), last)
     return np.unique(np.linspace(start, last, min(wanted, last - start + 1)).astype(int)).tolist(), steps
 
 

@@ -105,8 +105,8 @@ def _forecast(model: SeriesModel, forecasts: Sequence[SeriesForecast]) -> Sectio
     shown = forecasts[:_MOST_PANELS]
     left = len(forecasts) - len(shown)
     caption = (
-        "Values so far (black), the mean of the forecast (blue), and the ranges that should hold 50, 80 and 95 % of the "
-        "values to come, from dark to light."
+        "Values so far (black), the mean of the forecast (blue), and the ranges that should hold 50, 80 and 95 % of "
+        "the values to come, from dark to light."
     )
     if left:
         caption += f" The first {len(shown)} of {len(forecasts):,} series."

@@ -30,7 +30,7 @@ from onepass.tables.series_rows import Clock, SeriesColumns, SeriesRows, parse_r
 
 __all__ = ["Series", "SeriesSummary", "SeriesTable", "read_series"]
 
-_MOST_GAP = 100_000  # steps
+_MOST_GAP = 10_000  # steps
 _RUN = 5  # gaps of one size in a row that are another rhythm
 _SEASONS_OF_NUMBERS = (4, 7, 12, 24, 48, 52, 96, 168)
 _CLEAR = 0.4  # correlation of a value with that of a season before, from which on it is one
@@ -234,6 +234,7 @@ def _as_table(
     rows, codes, same = one_per_time(rows, codes, columns)
     starts = np.flatnonzero(np.diff(codes, prepend=-1)).tolist()
     bounds = list(pairwise([*starts, len(codes)]))
+    is_new = rhythm is None
     rhythm = rhythm or find_rhythm([rows.times[start:stop] for start, stop in bounds])
     if rhythm is None:
         raise SchemaError(Reason("too_few_times", columns.time))
@@ -241,7 +242,7 @@ def _as_table(
     _check_rhythm(rows, steps, fits, bounds, rhythm, columns)
     found = [_series(str(names[codes[a]]), rows.taken(slice(a, b)), steps[a:b]) for a, b in bounds]
     series = tuple(one for one in found if one.n_known)
-    if not series and not any(len(one.ahead) for one in found):
+    if not series and (is_new or not columns.inputs):
         raise SchemaError(Reason("no_values", columns.target))
     if seasons is None:
         seasons = _seasons(rhythm, series)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count
-from onepass.files.state import Arrays, Parameters, as_tally, sized_or_nan
+from onepass.files.state import Arrays, Parameters, as_tally, nested, sized_or_nan, under
 from onepass.forecasting import BayesianForecaster, Forecast, ForecastingFleet
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.prediction import as_given_levels, limit_names
@@ -37,59 +37,56 @@ class SeriesForecast(NamedTuple):
 
 
 class Forecasters:
-    """What forecasts the series: one forecaster, one per series, or a fleet.
+    """What forecasts the series: one forecaster, or a fleet of them.
 
     Parameters
     ----------
     seasons, horizon : see `onepass.BayesianForecaster`
-    kind : "one", "many", or "fleet"
+    columns : SeriesColumns
     revisions : last steps of which values may be corrected
     """
 
-    def __init__(self, seasons: tuple[float, ...], horizon: int, kind: str, revisions: int = 0) -> None:
-        self.seasons, self.horizon, self.kind, self.revisions = seasons, horizon, kind, revisions
-        self.fleet = ForecastingFleet(seasons or 1, horizon, **self._options) if kind == "fleet" else None
-        self.single: dict[str, BayesianForecaster] = {}
-
-    @property
-    def _options(self) -> dict[str, Any]:
-        return {"revisions": self.revisions} if self.revisions else {}
+    def __init__(self, seasons: tuple[float, ...], horizon: int, columns: SeriesColumns, revisions: int = 0) -> None:
+        self.horizon, self.revisions = horizon, revisions
+        self.names = tuple(f"input {place}" for place in range(len(columns.inputs)))
+        self.model: BayesianForecaster | ForecastingFleet
+        if columns.by is None:
+            self.model = BayesianForecaster(seasons or 1, horizon, revisions=revisions)
+        else:
+            self.model = ForecastingFleet(seasons or 1, horizon, revisions=revisions, inputs=self.names)
 
     def learn(self, series: Sequence[Series], *, gaps: bool = True) -> None:
         """Learn the values of series; without ``gaps`` those that are missing are left out, and don't replace any."""
-        if self.fleet is None:
-            for one in series:
-                model = self.single.get(one.key) or BayesianForecaster(self.seasons or 1, self.horizon, **self._options)
-                taken = np.flatnonzero(np.isfinite(one.values) | gaps)
-                times = one.first + taken.astype(float)
-                if len(taken):
-                    model.learn(one.values[taken], one.inputs[taken] if one.inputs.shape[1] else None, times)
-                    self.single[one.key] = model
+        taken = [np.flatnonzero(np.isfinite(one.values) | gaps) for one in series]
+        if not sum(map(len, taken)):
             return
-        parts = [(one, np.flatnonzero(np.isfinite(one.values) | gaps)) for one in series]
-        values = np.concatenate([one.values[taken] for one, taken in parts])
-        names = np.repeat(np.array([one.key for one, _ in parts], dtype=object), [len(taken) for _, taken in parts])
-        steps = np.concatenate([one.first + taken.astype(float) for one, taken in parts])
-        if len(values):
-            self.fleet.learn_frame({"unique_id": names, "ds": steps, "y": values})
+        values = np.concatenate([one.values[own] for one, own in zip(series, taken, strict=True)])
+        inputs = np.concatenate([one.inputs[own] for one, own in zip(series, taken, strict=True)])
+        steps = np.concatenate([one.first + own.astype(float) for one, own in zip(series, taken, strict=True)])
+        if isinstance(self.model, BayesianForecaster):
+            self.model.learn(values, inputs if self.names else None, steps)
+        else:
+            names = np.repeat(np.array([one.key for one in series], dtype=object), list(map(len, taken)))
+            more = dict(zip(self.names, inputs.T, strict=True))
+            self.model.learn_frame({"unique_id": names, "ds": steps, "y": values, **more})
 
-    def forecast(self, key: str, horizon: int, ahead: FloatArray | None = None) -> Forecast:
+    def forecast(self, key: str, horizon: int, ahead: FloatArray) -> Forecast:
         """Predict the next values of a series; inputs ``ahead`` may be known for some steps only."""
-        if self.fleet is not None:
-            return self.fleet.forecast(horizon, key=key)
-        if ahead is None or not ahead.shape[1]:
-            return self.single[key].forecast(horizon)
-        inputs = np.full((horizon, ahead.shape[1]), np.nan)
-        inputs[: len(ahead)] = ahead[:horizon]
-        return self.single[key].forecast(horizon, inputs)
+        inputs = None
+        if self.names:
+            inputs = np.full((horizon, len(self.names)), np.nan)
+            inputs[: len(ahead)] = ahead[:horizon]
+        if isinstance(self.model, BayesianForecaster):
+            return self.model.forecast(horizon, inputs)
+        return self.model.forecast(horizon, key=key, X=inputs)
 
 
 def new_forecasters(
-    seasons: tuple[float, ...], horizon: int, longest: int, kind: str, revisions: int = 0
+    seasons: tuple[float, ...], horizon: int, longest: int, columns: SeriesColumns, revisions: int = 0
 ) -> Forecasters:
     """Forecasters for series of at most ``longest`` values, which have learned nothing."""
     tested = max(1, min(horizon, _LONGEST_TEST, longest // 5))
-    return Forecasters(seasons, tested, kind, min(revisions, longest // 10))
+    return Forecasters(seasons, tested, columns, min(revisions, longest // 10))
 
 
 class SeriesModel:
@@ -113,7 +110,7 @@ class SeriesModel:
         self.seasons = table.seasons
         self.horizon = as_count(horizon, "horizon")
         longest = max((len(one.values) for one in table.series), default=0)
-        self.forecasters = new_forecasters(table.seasons, self.horizon, longest, table.columns.kind, revisions)
+        self.forecasters = new_forecasters(table.seasons, self.horizon, longest, table.columns, revisions)
         self._series: dict[str, Series] = {}  # with the last values only
         self._counts: dict[str, int] = {}
         self._learn(table.series, gaps=True)
@@ -201,13 +198,9 @@ class SeriesModel:
 
     def export_state(self) -> tuple[Parameters, Arrays]:
         """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
-        own, arrays = self.forecasters, {}
-        models: list[Any] = [own.fleet] if own.fleet is not None else list(own.single.values())
-        states = []
-        for place, model in enumerate(models):
-            state, numbers = model.export_state()
-            states.append(state)
-            arrays |= {f"model {place} {name}": array for name, array in numbers.items()}
+        own = self.forecasters
+        state, numbers = own.model.export_state()
+        arrays = nested("model", numbers)
         for place, one in enumerate(self._series.values()):
             parts = {"values": one.values, "inputs": one.inputs, "ahead": one.ahead}
             arrays |= {f"series {place} {name}": array for name, array in parts.items()}
@@ -219,10 +212,8 @@ class SeriesModel:
             "seasons": list(self.seasons),
             "horizon": self.horizon,
             "tested": own.horizon,
-            "kind": own.kind,
             "revisions": own.revisions,
-            "models": states,
-            "keys": [] if own.fleet is not None else list(own.single),
+            "model": state,
             "series": [[one.key, one.first, len(one.values), len(one.ahead)] for one in self._series.values()],
             "counts": list(self._counts.values()),
         }
@@ -237,15 +228,9 @@ class SeriesModel:
         new.rhythm = Rhythm.from_data(parameters["rhythm"])
         new.zone, new.seasons = str(parameters["zone"]), tuple(float(one) for one in parameters["seasons"])
         new.horizon = as_count(parameters["horizon"], "horizon")
-        own = Forecasters(new.seasons, parameters["tested"], parameters["kind"], parameters["revisions"])
-        keys = parameters["keys"]
-        for place, state in enumerate(parameters["models"]):
-            start = f"model {place} "
-            numbers = {name.removeprefix(start): one for name, one in arrays.items() if name.startswith(start)}
-            if own.fleet is not None:
-                own.fleet = ForecastingFleet.from_state(state, numbers)
-            else:
-                own.single[keys[place]] = BayesianForecaster.from_state(state, numbers)
+        tested = as_count(parameters["tested"], "tested")
+        own = Forecasters(new.seasons, tested, new.columns, as_tally(parameters["revisions"], "revisions"))
+        own.model = type(own.model).from_state(parameters["model"], under("model", arrays))
         new.forecasters = own
         new._series = {}
         q = len(new.columns.inputs)

@@ -70,13 +70,6 @@ class SeriesColumns:
         """All columns that are read."""
         return [self.time, self.target, *([] if self.by is None else [self.by]), *self.inputs]
 
-    @property
-    def kind(self) -> str:
-        """What forecasts such series: "one" forecaster, a "fleet", or "many" that share nothing, as inputs need."""
-        if self.by is None:
-            return "one"
-        return "many" if self.inputs else "fleet"
-
 
 class SeriesRows(NamedTuple):
     """Rows of all files, column by column."""

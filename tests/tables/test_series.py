@@ -130,10 +130,8 @@ def test_hours_with_the_offsets_of_summer_and_winter_follow_each_other(tmp_path:
     ]
     table = read(tmp_path, lines)
     assert (table.summary.missing, table.zone) == (0, "Z")
-    days = [
-        f"{day}T00:00{'+01:00' if day <= '2024-03-31' else '+02:00'},1"
-        for day in map(str, np.arange("2024-03-20", "2024-04-10", dtype="datetime64[D]"))
-    ]
+    march = map(str, np.arange("2024-03-20", "2024-04-10", dtype="datetime64[D]"))
+    days = [f"{day}T00:00+0{1 if day <= '2024-03-31' else 2}:00,1" for day in march]
     table = read(tmp_path, days)
     assert (table.rhythm.words(), table.summary.missing) == ("daily", 0)
 

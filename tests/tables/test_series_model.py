@@ -17,14 +17,12 @@ T = np.arange(len(DAYS))
 VALUES = 50 + 10 * np.sin(2 * np.pi * T / 7) + np.random.default_rng(0).normal(size=len(DAYS))
 
 
-def table(
-    folder: Path, part: slice, values: Any = VALUES, known: SeriesModel | None = None, **options: Any
-) -> SeriesTable:
+def table(folder: Path, part: slice, values: Any = VALUES, known: SeriesModel | None = None) -> SeriesTable:
     file = folder / "series.csv"
     file.write_text("date,y\n" + "".join(f"{day},{y}\n" for day, y in zip(DAYS[part], values[part], strict=True)))
     sources = [open_source(str(file))]
     if known is None:
-        return read_series(sources, SeriesColumns("date", "y", **options))
+        return read_series(sources, SeriesColumns("date", "y"))
     return read_series(sources, known.columns, rhythm=known.rhythm, seasons=known.seasons)
 
 
@@ -71,9 +69,8 @@ def test_values_that_are_too_old_change_nothing(tmp_path: Path) -> None:
 
 def test_series_of_a_file_are_a_fleet(tmp_path: Path) -> None:
     file = tmp_path / "shops.csv"
-    lines = [
-        f"{day},{y * scale},{key}" for day, y in zip(DAYS, VALUES, strict=True) for key, scale in (("a", 1), ("b", 3))
-    ]
+    rows = list(zip(DAYS, VALUES, strict=True))
+    lines = [f"{day},{y * scale},{key}" for day, y in rows for key, scale in (("a", 1), ("b", 3))]
     file.write_text("date,y,shop\n" + "\n".join(lines) + "\n2024-05-30,5,new\n")
     found = forecast(file, "date", "y", by="shop", horizon=5, level=[0.5, 0.95])
     assert found.column_names == ["date", "shop", "mean", "std", "lower_50", "upper_50", "lower_95", "upper_95"]

@@ -16,6 +16,7 @@ from onepass.tables.series_rows import SeriesColumns, SeriesRows
 
 __all__ = ["SameTime", "may_change", "n_unsorted", "one_per_time"]
 
+_SEVERAL = 3  # times with several values that may be those of several series
 _MONTHS_OF_CHANGE = (3, 4, 9, 10, 11)  # in which clocks are put forward or back, on a Sunday
 
 
@@ -59,7 +60,7 @@ def one_per_time(
     hours = [one for one in different if hourly and _is_put_back(rows.times[group == one])]
     others = sorted(set(different) - set(hours))
     if others and columns.duplicates == "error":
-        raise _same_time_error(rows.taken(np.isin(group, others)), columns, codes, len(others))
+        raise _same_time_error(rows.taken(np.isin(group, others)), columns, len(others), len(first))
     rows, codes = _merged(rows, codes, group, hours, others, columns.duplicates)
     n_merged = int(np.isin(group, others).sum()) - len(others)
     return rows, codes, SameTime(int(repeated.sum()), n_merged, len(hours))
@@ -91,9 +92,10 @@ def may_change(times: Times) -> NDArray[np.bool_]:
     return np.asarray(sunday & np.isin(month, _MONTHS_OF_CHANGE) & (times % DAY < 4 * HOUR))
 
 
-def _same_time_error(rows: SeriesRows, columns: SeriesColumns, codes: NDArray[np.int64], n: int) -> SchemaError:
+def _same_time_error(rows: SeriesRows, columns: SeriesColumns, n: int, n_times: int) -> SchemaError:
+    """What to ask: which value counts, or, if most times come several times, which series it belongs to."""
     reason = Reason("several_values", columns.target, n, lines=_lines(rows.lines))
-    if columns.by is None and 2 * n > len(np.unique(codes)) and len(rows.lines) > len(codes) / 2:
+    if columns.by is None and n >= _SEVERAL and 2 * n > n_times:
         return SchemaError(reason, suggestions={"by": "COLUMN"})
     return SchemaError(reason, suggestions={"duplicates": "last|mean|sum"})
 

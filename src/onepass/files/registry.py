@@ -35,6 +35,7 @@ _MODULES = {
     "PerceptronClassifier": "onepass.integrations.river",
     "PerceptronFleet": "onepass.models.fleet",
     "PerceptronRegressor": "onepass.integrations.river",
+    "SeriesModel": "onepass.tables.series_model",
     "SoftmaxClassifier": "onepass.integrations.river",
     "TabularModel": "onepass.tables.model",
 }

@@ -27,7 +27,7 @@ def service(
     What the page has done by other means than Python is done here: the requests of curl at the beginning, and the
     export at the end.
     """
-    if request.path.name == "python.md":  # its table, as downloaded
+    if request.path.name in ("python.md", "forecast.md"):  # its table, as downloaded
         monkeypatch.chdir(Path(__file__).parent / "tutorials" / "tables")
     if request.path.parts[-2:] != ("tutorials", "service.md"):
         yield

@@ -51,8 +51,16 @@ _DECISIONS = (
     "onepass bandit expire headline.bandit --after 0s --default 0",
     "onepass bandit show headline.bandit",
 )
+_FORECASTS = (
+    "head -3 sales.csv",
+    "onepass forecast sales.csv --time date --target sold --inputs promo --horizon 14 --out next.csv --model sold.onepass",
+    "head -4 next.csv",
+    "cat evening.csv",
+    "onepass forecast evening.csv --model sold.onepass --horizon 7",
+)
 SESSIONS = {
     DOCS / "tutorials" / "table.md": _TABLES,
+    DOCS / "tutorials" / "forecast.md": _FORECASTS,
     DOCS / "reference" / "command-line" / "decisions.md": _DECISIONS,
 }
 """The commands of each session, by the page on which it stands."""
@@ -83,12 +91,39 @@ def _sensor(n: int, seed: int) -> list[str]:
     return lines
 
 
+def _sales() -> tuple[list[str], list[str]]:
+    """Items sold per day, with a week, a promotion now and then and two weeks to come; and three evenings later."""
+    rng = np.random.default_rng(4)
+    days = np.arange("2023-09-01", "2024-04-30", dtype="datetime64[D]")
+    promo = rng.random(len(days)) < 0.1
+    week = np.array([0.0, 2.0, 3.0, 4.0, 12.0, 25.0, -18.0])[(days.astype(int) + 3) % 7]
+    level = 120.0 + np.cumsum(rng.normal(0.0, 0.8, len(days)))
+    sold = np.round(level + week + 30.0 * promo + rng.normal(0.0, 5.0, len(days))).astype(int)
+    rows = [f"{day},{n},{'yes' if p else 'no'}" for day, n, p in zip(days, sold, promo, strict=True)]
+    ahead = [row.split(",")[0] + ",," + row.split(",")[2] for row in rows]
+    n = len(days) - 14
+    file = [*rows[:n], *ahead[n:]]
+    file[40], file[41] = file[41], file[40]
+    file = [*file[:90], file[89], *file[90:130], *file[133:]]
+    corrected = rows[n - 2].replace(f",{sold[n - 2]},", f",{sold[n - 2] - 9},")
+    header = "date,sold,promo"
+    return [header, *file], [header, corrected, *rows[n : n + 3], *ahead[n + 3 :]]
+
+
 def tables() -> dict[str, str]:
-    """What the files of the first session contain, by name."""
+    """What the files of the sessions contain, by name."""
     trips = _trips(5000, 0)
     trips[700], trips[1300] = trips[700].replace(trips[700].split(",")[0], "far", 1), "oops"
     new = [line.rpartition(",")[0] for line in _trips(3, 2)]  # their price is not known yet
-    found = {"trips.csv": trips, "tonight.csv": _trips(1000, 1), "new.csv": new, "sensor.csv": _sensor(3000, 3)}
+    sales, evening = _sales()
+    found = {
+        "sales.csv": sales,
+        "evening.csv": evening,
+        "trips.csv": trips,
+        "tonight.csv": _trips(1000, 1),
+        "new.csv": new,
+        "sensor.csv": _sensor(3000, 3),
+    }
     return {name: "\n".join(lines) + "\n" for name, lines in found.items()}
 
 

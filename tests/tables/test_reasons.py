@@ -138,6 +138,29 @@ WORDS: list[tuple[Reason, str]] = [
         Reason("grown_half_line", **BEFORE, size=5000),
         "when its last line was not whole, so that one row would be learned",
     ),
+    (Reason("two_roles", "y"), "'y' is given twice"),
+    (Reason("series_without_numbers", "y", "few", "target"), "the target y is 'few', and most"),
+    (Reason("no_times", "day"), "the time column 'day' is empty"),
+    (Reason("not_times", "day", "soon"), "'day' holds 'soon', which is neither a date nor a number"),
+    (Reason("other_times", "day", expected="dates"), "must hold dates, as it did when the model was made"),
+    (Reason("too_few_times", "day"), "no series has two different times in 'day'"),
+    (Reason("too_few_values", "y", 1), "needs at least 2 values, got 1"),
+    (Reason("no_values", "y"), "has no values, all are missing"),
+    (
+        Reason("several_values", "y", 2, lines=[3, 9]),
+        "have several values of 'y', which differ: see lines 3, 9;",
+    ),
+    (
+        Reason("off_rhythm", "day", 7, rhythm="daily", time="2024-01-05T06:00:00", lines=[*range(7)]),
+        "don't fit the others, which are daily: 2024-01-05T06:00:00 and others, see lines 0, 1, 2, 3, 4, ...;",
+    ),
+    (Reason("mixed_rhythm", "day", 7, rhythm="daily", first=2, last=54), "from line 2 to line 54 are 7 steps apart"),
+    (
+        Reason("long_gap", "day", 10**5, time="2924", lines=[4], most=10**4),
+        "are missing in 'day' before 2924, see line 4",
+    ),
+    (Reason("old_times", "day", 3, key="a: ", last="2024-01-05", window=30), "a: 3 of the times in 'day' are older"),
+    (Reason("output_name", "mean"), "'mean' has the name of a column of the forecasts"),
 ]
 
 

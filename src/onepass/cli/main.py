@@ -26,6 +26,7 @@ COMMANDS = {
     "learn": "onepass.cli.learn:learn",
     "predict": "onepass.cli.predict:predict",
     "evaluate": "onepass.cli.evaluate:evaluate",
+    "forecast": "onepass.cli.forecast:forecast",
     "report": "onepass.cli.report:report",
     "show": "onepass.cli.show:show",
     "export": "onepass.cli.export:export",

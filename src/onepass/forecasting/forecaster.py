@@ -237,14 +237,18 @@ class BayesianForecaster:
         return clock, all_values, all_inputs
 
     def _learn(self, values: FloatArray, inputs: FloatArray) -> None:
-        plan = self._made_plan(inputs.shape[1])
-        known = filled(inputs, self._record[0, plan.at_inputs : plan.at_inputs + inputs.shape[1]])
-        X = known if inputs.shape[1] else np.zeros((len(values), 1))
+        plan, X = self._prepared(inputs)
         slots = np.zeros(len(values), dtype=np.int64)
         with threads_for(plan.most_weights):
             learn_values(
                 plan, values, X, slots, self._record, self._priors, self._sizing, self._workspace(plan.horizon)
             )
+
+    def _prepared(self, inputs: FloatArray) -> tuple[Plan, FloatArray]:
+        """The plan, and inputs without gaps: at least one, which the compiled code expects."""
+        plan = self._made_plan(inputs.shape[1])
+        known = filled(inputs, self._record[0, plan.at_inputs : plan.at_inputs + inputs.shape[1]])
+        return plan, known if inputs.shape[1] else np.zeros((len(inputs), 1))
 
     def _made_plan(self, n_inputs: int) -> Plan:
         """The plan, which the first values complete."""

@@ -1,0 +1,39 @@
+# Where the numbers of a scorer are.
+cpdef enum:
+    AT_N = 0  # values scored
+    AT_LOG_SIZE = 1  # of errors, in deviations of the forecaster
+    AT_QUIET = 2  # values for which no alarm is raised
+    AT_LEVEL = 3  # whether the present event was found to be a new level
+    AT_MEANS = 4  # running means of surprises
+    N_MEANS = 2
+    AT_TAILS = 6  # logarithms of the quantiles of 10 % and 1 %: of surprises, of each mean, of the rarest of them
+    STATE_SIZE = 14
+
+# What is found about a value.
+cpdef enum:
+    FOUND_EXPECTED = 0
+    FOUND_LOW = 1
+    FOUND_HIGH = 2
+    FOUND_TAIL = 3
+    FOUND_SCORE = 4
+    FOUND_KIND = 5
+    N_FOUND = 6
+
+cpdef enum:
+    NO_ALARM = 0
+    SPIKE = 1
+    LEVEL = 2
+    RUN = 3
+
+cdef double _two_sided(double z) noexcept nogil
+cdef double _distance(double tail) noexcept nogil
+cdef double _slope(const double* tail) noexcept nogil
+cdef double _rarity(const double* tail, double x) noexcept nogil
+cdef double _with_rarity(const double* tail, double rarity) noexcept nogil
+cdef void _track(double* tail, double x, double n, double rate) noexcept nogil
+cdef double _limit(const double* state, int side, double rarest) noexcept nogil
+cdef double _score(double* state, double z, int side, double* found) noexcept nogil
+cdef int _alarm(
+    double* state, double rarity, double rarest, bint alone, bint shifted, double quiet
+) noexcept nogil
+cdef void _score_constant(double y, double value, double n, double rarest, double* found) noexcept nogil

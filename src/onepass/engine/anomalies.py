@@ -1,0 +1,221 @@
+"""Anomaly scores, one value at a time: how odd a value and those before it are, and when that is an alarm.
+
+A value's error is divided by the deviation that was predicted, and by a running size of such ratios whose median is the
+one of Student's distribution with two degrees of freedom. Its surprise is ``-log`` of its tail probability there.
+
+How rare that is, the series' own past says: its rarity, ``-log`` of the share of larger surprises. The quantiles of
+10 % and 1 % are tracked, and ``rarity = log(10) (surprise / q_10) ** slope`` goes through both: Gaussian, exponential
+and power-law errors are close to such a curve. Runs of slightly odd values are found by two running means of rarities,
+which are compared with their own past in the same way, and so is the largest of the three: that is the score.
+A threshold then has the rate of alarms asked for. Trackers only count how often they are exceeded, so a wild value
+moves none of them far.
+
+A value beyond its limits is held back by the forecaster until the next ones show whether it was a spike.
+"""
+
+import cython
+import numpy as np
+from cython.cimports.libc.math import INFINITY, NAN, exp, fabs, log, sqrt
+from cython.cimports.onepass.engine.forecasting import ForecastWorkspace, _learn
+from cython.cimports.onepass.engine.lag_sums import (
+    AT_ERROR_SIZE,
+    AT_HIGHEST,
+    AT_LAST,
+    AT_LOWEST,
+    AT_MISSING,
+    AT_OBSERVED,
+    AT_ORIGIN,
+    AT_READY,
+    AT_RUN,
+    Plan,
+)
+
+_LOG_10 = cython.declare(cython.double, 2.302585092994046)
+_LOG_2 = cython.declare(cython.double, 0.6931471805599453)
+_MEDIAN = cython.declare(cython.double, 0.816496580927726)  # of |t|, t of Student's distribution with 2 degrees
+_SIZE_RATE = cython.declare(cython.double, 0.01)
+_LEAST_LOG_SIZE = cython.declare(cython.double, -2.3)  # the deviation of a series that hardly ever changes
+_MOST_LOG_SIZE = cython.declare(cython.double, 7.0)
+_TAIL_RATE = cython.declare(cython.double, 0.2)
+_MEANS_TAIL_RATE = cython.declare(cython.double, 0.05)  # means stay high for a while: an event must not count often
+_TAIL_PRIOR = cython.declare(cython.double, 100.0)  # values that the first quantiles count as
+_MEMORY_10 = cython.declare(cython.double, 1000.0)  # values that a quantile remembers
+_MEMORY_1 = cython.declare(cython.double, 4000.0)
+_LEAST_SLOPE = cython.declare(cython.double, 0.6)
+_MOST_SLOPE = cython.declare(cython.double, 4.0)
+_MOST_RARITY = cython.declare(cython.double, 12.0)  # of a single value, in means
+_WARM_UP = cython.declare(cython.double, 50.0)  # values before the first alarm
+_GROSS = cython.declare(cython.double, 20.0)  # predicted deviations from which on a value is held back in any case
+_MOST_MISSING = cython.declare(cython.double, 100.0)
+
+
+def first_state() -> "FloatArray":
+    """What a scorer knows before the first value."""
+    state = np.zeros(STATE_SIZE)
+    state[AT_MEANS : AT_MEANS + N_MEANS] = 1.0
+    state[AT_TAILS : AT_TAILS + 8] = np.log([1.9, 3.0, 1.5, 2.1, 1.25, 1.5, 2.9, 5.3])
+    return state
+
+
+def _two_sided(z):
+    """Tail probability of Student's distribution with two degrees of freedom, precise far out."""
+    root = sqrt(2.0 + z * z)
+    return 2.0 / (root * (root + fabs(z)))
+
+
+def _distance(tail):
+    """The distance with this two-sided tail probability."""
+    p = min(tail, 1.0)
+    return sqrt(2.0) * (1.0 - p) / sqrt(max(p * (2.0 - p), 1e-300))
+
+
+def _slope(tail):
+    return min(max(_LOG_2 / max(tail[1] - tail[0], 1e-9), _LEAST_SLOPE), _MOST_SLOPE)
+
+
+def _rarity(tail, x):
+    """``-log`` of the share of earlier values that were larger."""
+    return _LOG_10 * exp(_slope(tail) * (log(x) - tail[0])) if x > 0.0 else 0.0
+
+
+def _with_rarity(tail, rarity):
+    return exp(tail[0] + log(rarity / _LOG_10) / _slope(tail))
+
+
+def _track(tail, x, n, rate):
+    at = log(max(x, 1e-300))
+    tail[0] += rate / (0.1 * min(n, _MEMORY_10)) * ((1.0 if at > tail[0] else 0.0) - 0.1)
+    tail[1] += rate / (0.01 * min(n, _MEMORY_1)) * ((1.0 if at > tail[1] else 0.0) - 0.01)
+    tail[1] = max(tail[1], tail[0] + 0.1)
+
+
+def _limit(state, side, rarest):
+    """How far, in sizes, a value may be from what is expected before it is an alarm of its own."""
+    tails = state + AT_TAILS
+    surprise = _with_rarity(tails, _with_rarity(tails + 2 * (N_MEANS + 1), rarest))
+    p = exp(-surprise)
+    return _distance(p if side == 0 else 2.0 * p)
+
+
+def _score(state, z, side, found):
+    """Fill in the tail and the score of a value; returns the rarity of all evidence."""
+    j: cython.Py_ssize_t
+    tails = state + AT_TAILS
+    p = _two_sided(z)
+    if side != 0:
+        p = 0.5 * p if z * side > 0.0 else 1.0 - 0.5 * p
+    surprise = -log(p)
+    n = state[AT_N] + _TAIL_PRIOR
+    own = _rarity(tails, surprise)
+    most = own
+    _track(tails, surprise, n, _TAIL_RATE)
+    for j in range(N_MEANS):
+        rate = 0.25 if j == 0 else 0.07
+        state[AT_MEANS + j] += rate * (min(own, _MOST_RARITY) - state[AT_MEANS + j])
+        most = max(most, _rarity(tails + 2 * (j + 1), state[AT_MEANS + j]))
+        _track(tails + 2 * (j + 1), state[AT_MEANS + j], n, _MEANS_TAIL_RATE)
+    last = tails + 2 * (N_MEANS + 1)
+    rarity = _rarity(last, most)
+    _track(last, most, n, _MEANS_TAIL_RATE)
+    state[AT_N] += 1.0
+    rate = max(1.0 / (state[AT_N] + 5.0), _SIZE_RATE)
+    state[AT_LOG_SIZE] += rate if fabs(z) > _MEDIAN else -rate
+    state[AT_LOG_SIZE] = min(max(state[AT_LOG_SIZE], _LEAST_LOG_SIZE), _MOST_LOG_SIZE)
+    found[FOUND_TAIL] = exp(-own)
+    found[FOUND_SCORE] = 1.0 - exp(-rarity)
+    return rarity
+
+
+def _alarm(state, rarity, rarest, alone, shifted, quiet):
+    """Kind of the alarm that a value raises, or none."""
+    kind = NO_ALARM
+    if state[AT_N] > _WARM_UP:
+        if shifted and state[AT_LEVEL] == 0.0:
+            kind = LEVEL
+            state[AT_LEVEL] = 1.0
+        elif rarity >= rarest and state[AT_QUIET] <= 0.0:
+            kind = SPIKE if alone else RUN
+    if rarity >= rarest or kind != NO_ALARM:
+        state[AT_QUIET] = quiet
+    elif state[AT_QUIET] > 0.0:
+        state[AT_QUIET] -= 1.0
+    else:
+        state[AT_LEVEL] = 0.0
+    return kind
+
+
+def _score_constant(y, value, n, rarest, found):
+    """Score a value after ``n`` others that were all the same: by Laplace's rule, the next differs once in n + 1."""
+    found[FOUND_EXPECTED] = value
+    found[FOUND_LOW] = value
+    found[FOUND_HIGH] = value
+    if y == y:
+        found[FOUND_TAIL] = 1.0 if y == value else 1.0 / (n + 1.0)
+        found[FOUND_SCORE] = 1.0 - found[FOUND_TAIL]
+        if -log(found[FOUND_TAIL]) >= rarest:
+            found[FOUND_KIND] = SPIKE
+
+
+def score_values(
+    plan: Plan,
+    y: cython.const[cython.double][::1],
+    X: cython.const[cython.double][:, ::1],
+    record: cython.double[::1],
+    priors: cython.const[cython.double][::1],
+    sizing: cython.double[::1],
+    work: ForecastWorkspace,
+    state: cython.double[::1],
+    rarest: cython.double,
+    side: cython.int,
+    quiet: cython.double,
+    found: cython.double[:, ::1],
+) -> None:
+    """Score values ``(n,)`` in their order, each before it is learned, into the columns of ``found``.
+
+    ``rarest`` is ``-log`` of the rate of false alarms; ``side`` is 1 or -1 if only values above or below are anomalies.
+    """
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(y.shape[0]):
+            own = cython.address(state[0])
+            row = cython.address(found[i, 0])
+            limit = _limit(own, side, rarest)
+            size = exp(state[AT_LOG_SIZE])
+            # After missing values what is expected is less certain; the forecaster's own running size is not robust.
+            wider = sqrt(1.0 + min(record[AT_MISSING], _MOST_MISSING)) / record[AT_ERROR_SIZE]
+            origin = record[AT_ORIGIN]
+            ready: cython.bint = record[AT_READY] > 0.0
+            n_before = record[AT_OBSERVED]
+            constant: cython.bint = n_before > 0.0 and record[AT_LOWEST] == record[AT_HIGHEST]
+            last = record[AT_LAST]
+            work.far = _GROSS
+            if state[AT_N] >= _WARM_UP:
+                work.far = min(_GROSS, limit * size / record[AT_ERROR_SIZE])
+            if record[AT_RUN] != 0.0:  # what confirms a new level may be less far away
+                work.far *= 0.5
+            _learn(
+                plan,
+                cython.address(record[0]),
+                y[i],
+                cython.address(X[i, 0]),
+                cython.address(priors[0]),
+                cython.address(sizing[0]),
+                work,
+            )
+            row[FOUND_KIND] = NO_ALARM
+            for j in range(FOUND_KIND):
+                row[j] = NAN
+            std = work.expected_std * wider
+            if not ready or not std > 0.0:
+                if constant:
+                    _score_constant(y[i], last, n_before, rarest, row)
+                continue
+            row[FOUND_EXPECTED] = work.expected
+            row[FOUND_LOW] = work.expected - limit * size * std if side <= 0 else -INFINITY
+            row[FOUND_HIGH] = work.expected + limit * size * std if side >= 0 else INFINITY
+            if y[i] == y[i]:
+                outside: cython.bint = y[i] < row[FOUND_LOW] or y[i] > row[FOUND_HIGH]
+                alone: cython.bint = outside or state[AT_MEANS] <= exp(state[AT_TAILS + 2])  # nothing odd came before
+                rarity = _score(own, (y[i] - work.expected) / (size * std), side, row)
+                row[FOUND_KIND] = _alarm(own, rarity, rarest, alone, record[AT_ORIGIN] != origin, quiet)

@@ -200,12 +200,12 @@ def future_words(test: ForwardTest) -> str:
     if test.coverage is None:
         return f"{words}: log-loss {-test.scores[test.chosen]:.3g}"
     words += f"; {test.coverage:.0%} of the values inside their 95 % intervals"
-    if test.widening > 1.0:
+    if test.widening != 1.0:
         words += f", which are {test.widening:.3g} times as wide for that"
     ahead, row_by_row = test.plain_coverage, test.row_by_row
     if ahead is not None and row_by_row is not None and row_by_row - ahead > _DISAGREE:
         words += (
-            f". Predicted one by one, each right before it is learned, {row_by_row:.0%} lie inside without widening, "
+            f". Predicted one by one, each right before it is learned, {row_by_row:.0%} lie inside without that, "
             f"but only {ahead:.0%} that far ahead: learn new rows as they come ('onepass learn')"
         )
     return words

@@ -10,7 +10,7 @@ from onepass._typing import FloatArray
 from onepass._validation import as_count
 from onepass.forecasting import BayesianForecaster
 
-__all__ = ["Forecaster"]
+__all__ = ["Forecaster", "input_row"]
 
 
 class Forecaster(time_series.base.Forecaster):
@@ -46,7 +46,7 @@ class Forecaster(time_series.base.Forecaster):
     def learn_one(self, y: float, x: Mapping[Any, float] | None = None) -> None:
         """Learn a value, with the inputs of its step; NaN is a value that is missing."""
         names = self._names if self._names is not None else list(x or {})
-        row = self._inputs(x or {}, names)
+        row = input_row(x or {}, names)
         self._model.learn(float(y), row)
         self._names = names
 
@@ -61,11 +61,12 @@ class Forecaster(time_series.base.Forecaster):
             raise ValueError(f"xs must have the inputs of each of the {steps} steps, got {len(xs)}")
         if xs is None or not self._names:
             return self._model.forecast(steps)
-        return self._model.forecast(steps, np.array([self._inputs(x, self._names) for x in xs]))
+        return self._model.forecast(steps, np.array([input_row(x, self._names) for x in xs]))
 
-    @staticmethod
-    def _inputs(x: Mapping[Any, float], names: Sequence[Any]) -> FloatArray | None:
-        unknown = [name for name in x if name not in names]
-        if unknown:
-            raise ValueError(f"x has the input {unknown[0]!r}, which the first value did not have")
-        return np.array([float(x.get(name, np.nan)) for name in names]) if names else None
+
+def input_row(x: Mapping[Any, float], names: Sequence[Any]) -> FloatArray | None:
+    """Inputs in the order of the first value's, NaN for those that are left out; None if that had none."""
+    unknown = [name for name in x if name not in names]
+    if unknown:
+        raise ValueError(f"x has the input {unknown[0]!r}, which the first value did not have")
+    return np.array([float(x.get(name, np.nan)) for name in names]) if names else None

@@ -1,24 +1,21 @@
-"""How well `onepass fit` predicts the future of a table: fitted on the first 80 % of the rows, tested on the rest.
+"""Tables in the order of their files: fitted on the first 80 % of the rows, tested on the rest.
 
-    python -m benchmarks.future --data FOLDER             # every table, the half set aside for reporting
-    python -m benchmarks.future --data FOLDER --half development
-    python -m benchmarks.future co2 abalone               # some
-
-Tables keep the order that they have in their files. Next to the coverage of the 95 % intervals, the root mean squared
-error and the log score of the last fifth are those of ridge regression on the same features and of the value one period
-ago, and the coverage after random splits. Constants of the method were chosen on the tables of the development half;
-a table's half depends on its name alone.
+Results are kept in benchmarks/future.json table by table, so that some can be measured again without the rest, and a
+run that was interrupted goes on. A table's half depends on its name alone: constants of the method may be chosen on the
+tables of the development half only.
 """
 
-import argparse
-import sys
-import tempfile
-import warnings
+import json
+import time
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from statistics import median
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -28,14 +25,30 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks.shipped.catalogue import shipped_tables
 from onepass.estimators.rows import Rows
 from onepass.evaluation import evaluate, future_test
+from onepass.files.atomic import write_atomically
+from onepass.tables import fit
+from onepass.tables.better_of_two import BetterOfTwo
+from onepass.tables.fitting import FitOptions
+from onepass.tables.forward_record import CANDIDATES, SHUFFLED
+from onepass.tables.forward_test import fresh
 from onepass.tables.inputs import Inputs, steps
+from onepass.tables.model import TabularModel
+from onepass.tables.readers.registry import open_source
+from onepass.tables.schema import SchemaOptions, infer_model
 from onepass.tables.targets import NumberTarget
 
+__all__ = ["LEVEL", "MOST", "OrderedTable", "Outcome", "fit_times", "measured", "read", "tables", "write"]
+
+STORED = Path(__file__).parents[1] / "future.json"
+LEVEL = 0.05
+"""What counts as level: a root mean squared error so much above the best as a share, a log score so many nats below."""
 MOST = 800
 """Rows of a table that are used, the first ones, so that all tables take a quarter of an hour."""
 PERIODS = (1, 4, 5, 7, 12, 24, 52, 96, 144, 168, 365)
 _UCI = ("bostonHousing", "concrete", "energy", "kin8nm", "wine-quality-red", "yacht")
 _M4 = 14  # series of either kind
+_TIMED = (10_000, 20)  # rows and columns
+_TURNS = 3
 
 
 @dataclass(frozen=True)
@@ -126,11 +139,14 @@ class Outcome:
     """What was measured of a table; errors are in the target's own units, None for classes."""
 
     name: str
+    half: str
     rows: int
     coverage: float | None
     random_coverage: float | None
     score: float
-    """Log score, in nats per row."""
+    """Log score of the rest, in nats per row."""
+    best_candidate: float
+    """That of the candidate that scores best there, each with the intervals that it has of its own."""
     loss: float
     """Root mean squared error, or log-loss."""
     ridge: float | None
@@ -139,41 +155,118 @@ class Outcome:
     @property
     def holds(self) -> bool:
         """Whether the intervals hold between 90 and 98 % of the future."""
-        return self.coverage is not None and 0.9 <= self.coverage <= 0.98
+        return _is_within(self.coverage)
+
+    @property
+    def holds_at_random(self) -> bool:
+        """Whether they do after random splits."""
+        return _is_within(self.random_coverage)
 
     @property
     def is_level(self) -> bool:
-        """Whether the error is at most 5 % above that of the better of both baselines."""
-        return self.ridge is not None and self.period is not None and self.loss <= 1.05 * min(self.ridge, self.period)
+        """Whether the error is level with that of the better of both baselines, or lower."""
+        return (
+            self.ridge is not None
+            and self.period is not None
+            and self.loss <= (1 + LEVEL) * min(self.ridge, self.period)
+        )
+
+    @property
+    def chose_well(self) -> bool:
+        """Whether the log score is level with that of the best candidate, or higher."""
+        return self.score >= self.best_candidate - LEVEL
 
 
-def measured(table: OrderedTable, folder: Path, most: int) -> Outcome:
+def _is_within(coverage: float | None) -> bool:
+    return coverage is not None and 0.9 <= coverage <= 0.98
+
+
+def read() -> dict[str, Any]:
+    """What is stored."""
+    found: dict[str, Any] = json.loads(STORED.read_text()) if STORED.exists() else {"tables": []}
+    return {**found, "tables": [Outcome(**one) for one in found["tables"]]}
+
+
+def write(outcomes: list[Outcome], **more: Any) -> None:
+    """Store the outcomes of tables, in the place of earlier ones, and what else was measured."""
+    stored = read()
+    known = {one.name: one for one in (*stored["tables"], *outcomes)}
+    found = {**stored, **more, "tables": [asdict(known[name]) for name in sorted(known)]}
+    write_atomically(STORED, (json.dumps(found, indent=1) + "\n").encode())
+
+
+def measured(table: OrderedTable, folder: Path, most: int = MOST) -> Outcome:
     """Fit and test one table."""
     frame = table.load().head(most).reset_index(drop=True)
     file = folder / f"{table.name}.csv"
     frame.to_csv(file, index=False)
     trial = future_test(str(file), table.target, task=table.task)
-    scores = trial.scores()["onepass"]
-    if table.task == "classification":
-        return Outcome(table.name, len(frame), None, None, -scores["log_loss"], scores["log_loss"], None, None)
+    model, scores = trial.model, trial.scores()["onepass"]
+    inputs = Inputs((str(file),))
+    rows = Rows.joined([step.rows for step in steps(model, inputs, inputs.sources())])
+    n = model.n_rows
+    rest = rows.at(np.arange(n, len(rows.y)))
+    outcome = Outcome(
+        name=table.name,
+        half=table.half,
+        rows=len(frame),
+        coverage=scores.get("coverage_95"),
+        random_coverage=None,
+        score=_log_score(model, rest),
+        best_candidate=_best_candidate(table, frame.head(n), folder, rows.at(np.arange(n)), rest),
+        loss=scores["log_loss" if table.task == "classification" else "rmse"],
+        ridge=None,
+        period=None,
+    )
+    if not isinstance(model.target, NumberTarget):
+        return outcome
     shuffled = folder / f"{table.name}-shuffled.csv"
     frame.sample(frac=1.0, random_state=0).to_csv(shuffled, index=False)
     random = evaluate(str(shuffled), table.target, task=table.task, test_split=0.2).scores()["onepass"]
-    inputs = Inputs((str(file),))
-    rows = Rows.joined([step.rows for step in steps(trial.model, inputs, inputs.sources())])
-    target = trial.model.target
-    assert isinstance(target, NumberTarget)
-    ridge, period = _others(rows, target.decode(rows.y), trial.model.n_rows)
-    return Outcome(
-        table.name,
-        len(frame),
-        scores["coverage_95"],
-        random["coverage_95"],
-        scores["log_likelihood"],
-        scores["rmse"],
-        ridge,
-        period,
-    )
+    ridge, period = _others(rows, model.target.decode(rows.y), n)
+    return replace(outcome, random_coverage=random["coverage_95"], ridge=ridge, period=period)
+
+
+def _log_score(model: TabularModel, rows: Rows) -> float:
+    return float(np.mean(model.predict_and_score(rows).log_density))
+
+
+def _best_candidate(table: OrderedTable, frame: pd.DataFrame, folder: Path, first: Rows, rest: Rows) -> float:
+    """The best log score of what `fit` chooses among, each with all of the first rows learned."""
+    file = folder / f"{table.name}-first.csv"
+    frame.to_csv(file, index=False)
+    model, _ = infer_model([open_source(str(file))], SchemaOptions.of(table.target, task=table.task))
+    found = []
+    for candidate in CANDIDATES.values() if isinstance(model.estimator, BetterOfTwo) else ():
+        if candidate.drift and not isinstance(model.target, NumberTarget):
+            continue
+        new = fresh(model, candidate)
+        if candidate is SHUFFLED:
+            new.learn(first.at(np.random.default_rng(0).permutation(len(first.y))))
+            if new.can_refine:
+                new.refine(first)
+        else:
+            new.learn(first)
+        found.append(_log_score(new, rest))
+    return max((score for score in found if np.isfinite(score)), default=-np.inf)
+
+
+def fit_times(folder: Path) -> dict[str, float]:
+    """Seconds of processor time that `fit` takes for a table, with forward tests and without, in turns."""
+    rng = np.random.default_rng(0)
+    n, d = _TIMED
+    X = rng.normal(size=(n, d))
+    y = X @ rng.normal(size=d) + np.sin(2.0 * X[:, 0]) + 0.5 * rng.normal(size=n)
+    file = folder / "timed.csv"
+    pd.DataFrame({**{f"x{k}": X[:, k] for k in range(d)}, "y": y}).to_csv(file, index=False)
+    times: dict[str, list[float]] = {"with": [], "without": []}
+    for _ in range(_TURNS):
+        for way, found in times.items():
+            with patch.object(FitOptions, "tests_forward", lambda *_: False) if way == "without" else nullcontext():
+                start = time.process_time()
+                fit(str(file), "y")
+                found.append(time.process_time() - start)
+    return {way: median(found) for way, found in times.items()}
 
 
 def _others(rows: Rows, y: np.ndarray, n: int) -> tuple[float, float]:
@@ -189,35 +282,3 @@ def _others(rows: Rows, y: np.ndarray, n: int) -> tuple[float, float]:
 
 def _rmse(y: np.ndarray, guess: np.ndarray) -> float:
     return float(np.sqrt(np.mean((y - guess) ** 2)))
-
-
-def main(arguments: list[str]) -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description="How well tables' futures are predicted.")
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--rows", type=int, default=MOST, help="rows of a table that are used")
-    parser.add_argument("--half", choices=["development", "report", "both"], default="report")
-    given = parser.parse_args(arguments)
-    warnings.simplefilter("ignore")
-    found = []
-    with tempfile.TemporaryDirectory() as folder:
-        for table in tables(given.data):
-            if table.name in given.names if given.names else given.half in ("both", table.half):
-                found.append(measured(table, Path(folder), given.rows))
-                print(" ".join(f"{_text(value):>12}" for value in asdict(found[-1]).values()), flush=True)
-    numbers = [one for one in found if one.coverage is not None]
-    if numbers:
-        random = np.mean([0.9 <= (one.random_coverage or 0.0) <= 0.98 for one in numbers])
-        print(f"future coverage within 90-98 %: {np.mean([one.holds for one in numbers]):.0%} of {len(numbers)} tables")
-        print(f"coverage after random splits within 90-98 %: {random:.0%}")
-        level = np.mean([one.is_level for one in numbers])
-        print(f"future RMSE no worse than the better of ridge and the last period: {level:.0%}")
-
-
-def _text(value: float | str | None) -> str:
-    return "-" if value is None else value if isinstance(value, str) else f"{value:.4g}"
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -1,7 +1,7 @@
 """`BayesianForecaster`: forecasts of one series that are updated by every value, without refitting."""
 
 from collections.abc import Iterable
-from copy import copy
+from copy import copy, deepcopy
 from typing import Any, Self
 
 import numpy as np
@@ -239,7 +239,7 @@ class BayesianForecaster:
     def _workspace(self, horizon: int) -> ForecastWorkspace:
         if horizon not in self._work:
             assert self._plan is not None
-            kept = {self._plan.horizon: self._work[self._plan.horizon]} if self._work else {}
+            kept = {steps: work for steps, work in self._work.items() if steps == self._plan.horizon}
             self._work = {**kept, horizon: ForecastWorkspace(self._plan, horizon)}
         return self._work[horizon]
 
@@ -303,6 +303,9 @@ class BayesianForecaster:
     def __repr__(self) -> str:
         seasons = "auto" if self._seasons is None else self._seasons
         return f"BayesianForecaster(season_length={seasons}, n_seen={self.n_seen})"
+
+    def __copy__(self) -> Self:
+        return deepcopy(self)  # learning changes arrays in place
 
     # Files.
 

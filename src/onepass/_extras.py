@@ -20,6 +20,7 @@ PACKAGES = {
     "river": ("river",),
     "serve": ("httptools", "msgspec", "prometheus_client", "starlette", "uvicorn", "websockets"),
     "skpro": ("pandas", "skpro"),
+    "sktime": ("pandas", "sktime"),
 }
 """The packages that an extra brings and its code imports, by the names under which they are imported."""
 

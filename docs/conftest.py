@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 collect_ignore = ["conf.py", "_extensions"]  # of the site, for which Sphinx need not be there
-collect_ignore += [] if find_spec("skpro") else ["how-to/skpro.md"]
+collect_ignore += [f"how-to/{one}.md" for one in ("skpro", "sktime") if not find_spec(one)]
 _COMMAND = [sys.executable, "-c", "from onepass.cli.main import main; main()"]
 
 

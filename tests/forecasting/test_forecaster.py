@@ -1,5 +1,8 @@
 """Forecasts of one series: online, in any split, of awkward series as well, and nothing half-learned."""
 
+import copy
+import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -189,3 +192,36 @@ def test_columns_of_a_table_are_learned_as_they_are() -> None:
     np.testing.assert_array_equal(
         state(BayesianForecaster(12).learn(table[:, 1])), state(BayesianForecaster(12).learn(table[:, 1].copy()))
     )
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_copies_are_apart_and_go_on_as_the_original(copied: Callable[[BayesianForecaster], BayesianForecaster]) -> None:
+    y, more = seasonal(100), seasonal(40, seed=3)
+    model, same = BayesianForecaster(12).learn(y), BayesianForecaster(12).learn(y)
+    model.forecast(5)
+    own = copied(model)
+    before = [own.forecast(horizon).mean for horizon in (30, 3)]
+    model.learn(more)
+    model.forecast(30)
+    for horizon, mean in zip((30, 3), before, strict=True):
+        np.testing.assert_array_equal(own.forecast(horizon).mean, mean)
+    same.learn(more)
+    own.learn(more)
+    np.testing.assert_array_equal(state(own), state(same))
+    np.testing.assert_array_equal(own.forecast(7).interval(), same.forecast(7).interval())
+    np.testing.assert_array_equal(model.forecast(7).interval(), same.forecast(7).interval())
+
+
+def test_forecasts_over_several_horizons_leave_no_trace(tmp_path: Path) -> None:
+    model, asked = BayesianForecaster(12).learn(seasonal(100)), BayesianForecaster(12).learn(seasonal(100))
+    onepass.save(asked, tmp_path / "model.onepass")
+    loaded = onepass.load(tmp_path / "model.onepass")
+    for own in (asked, loaded):
+        for horizon in (40, 24, 3):
+            own.forecast(horizon)
+    more = seasonal(60, seed=4)
+    for own in (model, asked, loaded):
+        own.learn(more)
+    for own in (asked, loaded):
+        np.testing.assert_array_equal(state(own), state(model))
+        np.testing.assert_array_equal(own.forecast(40).cov, model.forecast(40).cov)

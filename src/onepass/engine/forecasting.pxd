@@ -11,6 +11,7 @@ cpdef enum:
 
 @cython.final
 cdef class ForecastWorkspace:
+    cdef readonly Plan plan
     cdef readonly Py_ssize_t horizon
     cdef readonly object arrays
     cdef double far

@@ -1,7 +1,7 @@
 """`BayesianForecaster`: forecasts of one series that are updated by every value, without refitting."""
 
 from collections.abc import Iterable, Sequence
-from copy import copy
+from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
@@ -191,8 +191,9 @@ class BayesianForecaster:
 
     def _copy(self) -> Self:
         """A forecaster that goes on from here by itself."""
-        new = copy(self)
-        vars(new).update({name: value.copy() for name, value in vars(self).items() if isinstance(value, np.ndarray)})
+        new = object.__new__(type(self))
+        for name, value in vars(self).items():
+            setattr(new, name, value.copy() if isinstance(value, np.ndarray) else value)
         return new
 
     def _learn_in_order(self, values: FloatArray, inputs: FloatArray, times: Times | None) -> None:
@@ -276,7 +277,7 @@ class BayesianForecaster:
     def _workspace(self, horizon: int) -> ForecastWorkspace:
         if horizon not in self._work:
             assert self._plan is not None
-            kept = {self._plan.horizon: self._work[self._plan.horizon]} if self._work else {}
+            kept = {steps: work for steps, work in self._work.items() if steps == self._plan.horizon}
             self._work = {**kept, horizon: ForecastWorkspace(self._plan, horizon)}
         return self._work[horizon]
 
@@ -340,6 +341,9 @@ class BayesianForecaster:
     def __repr__(self) -> str:
         seasons = "auto" if self._seasons is None else self._seasons
         return f"BayesianForecaster(season_length={seasons}, n_seen={self.n_seen})"
+
+    def __copy__(self) -> Self:
+        return deepcopy(self)  # learning changes arrays in place
 
     # Files.
 

@@ -131,7 +131,7 @@ def page(results: Results) -> str:
         "How much accuracy does one pass cost, compared with a batch fit and with tuned one-pass learners?",
         "`onepass` is at",
         f"most 0.01 less accurate than batch logistic regression on {near} of {len(results)} sets, and its",
-        f"log-loss is the",
+        "log-loss is the",
         f"lowest of all one-pass learners on {len(results) - len(lost)}. Others are better on "
         f"{', '.join(lost) or 'none'}; within {LEVEL:.0%}, which is treated as a tie, on {', '.join(close) or 'none'}.",
         "",

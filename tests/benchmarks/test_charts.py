@@ -2,11 +2,11 @@ import io
 from pathlib import Path
 
 import pytest
+from benchmarks.shipped import __main__ as shipped
+from benchmarks.wide import __main__ as wide
 from PIL import Image
 
 from benchmarks import charts, exactness, real_data, river
-from benchmarks.shipped import __main__ as shipped
-from benchmarks.wide import __main__ as wide
 
 
 def test_marks_beyond_the_limits_are_drawn_at_the_edge() -> None:

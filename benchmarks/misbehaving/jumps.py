@@ -3,7 +3,8 @@
 Targets are a linear function of three inputs, a level and noise; one in fifty is a spike of 20, 100 or 1,000 standard
 deviations (sd) of that noise. After 500 rows the level jumps. The first figures count the rows until five predictions
 in a row are within two sd of the truth ("believed"): the median over seeds, and the worst of them. The others are how
-far a single spike, among rows without any, moves predictions, in sd; it should be less than 1. "Outliers alone" is without `drift="auto"`.
+far a single spike, among rows without any, moves predictions, in sd; it should be less than 1. "Outliers alone" is
+without `drift="auto"`.
 """
 
 import warnings

@@ -122,8 +122,10 @@ def _finding(results: Results) -> str:
     rmse, likelihood = _wins(committee, ensembles, UNTOUCHED).split(" of ")[0].split(", ")
     coverage = np.mean([committee.coverage(name, UNTOUCHED) for name in NAMES])
     return (
-        f"After ten passes a committee of five has a lower RMSE than published deep ensembles on {rmse} of {len(NAMES)} sets "
-        f"and a higher log-likelihood on {likelihood}; {coverage:.1f} % of the test targets are inside its 95 % intervals. "
+        f"After ten passes a committee of five has a lower RMSE than published deep ensembles on {rmse} of "
+        f"{len(NAMES)} sets "
+        f"and a higher log-likelihood on {likelihood}; {coverage:.1f} % of the test targets are inside its 95 % "
+        f"intervals. "
         f"Others have a lower RMSE or a higher log-likelihood on some sets: {'; '.join(_ahead(committee))}."
     )
 

@@ -53,7 +53,8 @@ _DECISIONS = (
 )
 _FORECASTS = (
     "head -3 sales.csv",
-    "onepass forecast sales.csv --time date --target sold --inputs promo --horizon 14 --out next.csv --model sold.onepass",
+    "onepass forecast sales.csv --time date --target sold --inputs promo --horizon 14 "
+    "--out next.csv --model sold.onepass",
     "head -4 next.csv",
     "cat evening.csv",
     "onepass forecast evening.csv --model sold.onepass --horizon 7",

@@ -54,6 +54,7 @@ def test_corrected_values_take_the_place_of_the_old_ones(tmp_path: Path) -> None
     assert not np.allclose(before, means(right))
     (found,) = model.forecasts(1)
     assert found.recent[-9] == VALUES[116]
+    assert model.n_seen == 125
 
 
 def test_values_that_are_too_old_change_nothing(tmp_path: Path) -> None:

@@ -172,9 +172,7 @@ def _is_new(ctx: click.Context, files: Sequence[str], model: Path | None, given:
     if given["time"] is None and given["target"] is None and model is not None:
         for name in (*_OF_NEW, "revisions", "compare"):
             if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-                raise click.UsageError(
-                    f"--{name} is known to the model {model}; give it only with --time and --target."
-                )
+                raise click.UsageError(f"--{name} is for a new model, with --time and --target; {model} has its own.")
         return False
     missing = next((name for name in ("time", "target") if given[name] is None), None)
     if missing is not None:

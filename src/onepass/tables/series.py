@@ -73,7 +73,7 @@ class SeriesSummary:
     rhythm: str
     seasons: tuple[str, ...]
     missing: int
-    """Steps without a value between the first and the last of a series."""
+    """Steps without a value between the first and the last of a series; not counted in a further file."""
     longest_gap: int
     unsorted: int
     """Rows that came after later ones."""
@@ -258,6 +258,8 @@ def _as_table(
         repeated_hours=same.hours,
         skipped_hours=_n_skipped(found, rhythm, same.hours),
     )
+    if not is_new:  # what lies between the values of a further file may have been learned before
+        summary = replace(summary, missing=0, longest_gap=0)
     kept = series or tuple(found)
     return SeriesTable(columns, rhythm, zone.suffix, seasons, kept, summary, rejects)
 

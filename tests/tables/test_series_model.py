@@ -28,7 +28,8 @@ def table(folder: Path, part: slice, values: Any = VALUES, known: SeriesModel | 
 
 def means(model: SeriesModel) -> list[float]:
     (found,) = model.forecasts(7)
-    return found.forecast.mean.tolist()
+    expected: list[float] = found.forecast.mean.tolist()
+    return expected
 
 
 def test_going_on_gives_what_learning_at_once_does(tmp_path: Path) -> None:

@@ -53,12 +53,7 @@ _DECISIONS = (
 )
 _FORECASTS = (
     "head -3 sales.csv",
-<<<<<<< HEAD
-    "onepass forecast sales.csv --time date --target sold --inputs promo --horizon 14 "
-    "--out next.csv --model sold.onepass",
-=======
     "onepass forecast sales.csv --time date --target sold --inputs promo --horizon 14 --out next.csv --model s.onepass",
->>>>>>> cmd
     "head -4 next.csv",
     "cat evening.csv",
     "onepass forecast evening.csv --model s.onepass --horizon 7",

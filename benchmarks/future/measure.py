@@ -235,7 +235,8 @@ def _best_candidate(table: OrderedTable, frame: pd.DataFrame, folder: Path, firs
     """The best log score of what `fit` chooses among, each with all of the first rows learned."""
     file = folder / f"{table.name}-first.csv"
     frame.to_csv(file, index=False)
-    model, _ = infer_model([open_source(str(file))], SchemaOptions.of(table.target, task=table.task))
+    options = SchemaOptions.of(table.target, task=table.task)
+    model, _ = infer_model([open_source(str(file))], options, rereadable=True)
     found = []
     for candidate in CANDIDATES.values() if isinstance(model.estimator, BetterOfTwo) else ():
         if candidate.drift and not isinstance(model.target, NumberTarget):

@@ -8,7 +8,8 @@ follow, a quarter as many as were learned: as far ahead as the last fifth of a f
 Two things follow. The model with the best log score ahead is chosen, by the worst of the last two tests, if the order
 of the rows matters: a network that learns rows in their order follows the latest, one that learns them shuffled
 averages. And if the targets ahead lie farther off than 95 % intervals allow, the intervals of the model are widened by
-the factor that would have held them; if they lie nearer, as when noise fades, they are narrowed by it, within bounds.
+the factor that would have held them; if they lie nearer in both of the last tests, as when noise fades, they are
+narrowed, within bounds.
 """
 
 import copy
@@ -133,12 +134,18 @@ def forward_test(model: TabularModel, rows: Rows, seed: int) -> ForwardTest | No
 
 
 def _widening(tests: list[_Ahead]) -> float:
-    """The factor that makes 95 % intervals hold 95 % of the targets ahead."""
-    z = np.abs(np.concatenate([ahead.z for ahead in tests]))
-    factor = float(np.quantile(z, 0.95)) / _USUAL
-    if not np.isfinite(factor) or 1.0 / _WIDER < factor < _WIDER:
-        return 1.0
-    return max(factor, NARROWEST)
+    """The factor that makes 95 % intervals hold 95 % of the targets ahead; below 1 only if the last two tests agree."""
+    parts = [np.abs(ahead.z) for ahead in tests]
+    factor = _factor(np.concatenate(parts))
+    if factor >= _WIDER:
+        return factor
+    factor = max(map(_factor, parts[-2:]))
+    return max(factor, NARROWEST) if factor <= 1.0 / _WIDER else 1.0
+
+
+def _factor(z: FloatArray) -> float:
+    found = float(np.quantile(z, 0.95)) / _USUAL
+    return found if np.isfinite(found) else 1.0
 
 
 def _end(origin: int, n: int) -> int:

@@ -66,13 +66,14 @@ class OrderedTable:
         return "development" if zlib.crc32(self.name.encode()) % 2 else "report"
 
 
-def tables(data: Path | None) -> Iterator[OrderedTable]:
-    """All tables that can be had: shipped with other packages, generated, and those of a folder of data."""
-    for one in shipped_tables():
-        yield OrderedTable(one.name, one.target, one.load, one.task)
-    yield from _generated()
-    if data is not None:
-        yield from _of_folder(data)
+def tables(data: Path | None) -> list[OrderedTable]:
+    """All tables that can be had: shipped with other packages, generated, and those of a folder of data.
+
+    They come in an order that has nothing to do with what they are, so that the first of them are a fair sample.
+    """
+    found = [OrderedTable(one.name, one.target, one.load, one.task) for one in shipped_tables()]
+    found += [*_generated(), *(() if data is None else _of_folder(data))]
+    return sorted(found, key=lambda one: zlib.crc32(one.name[::-1].encode()))
 
 
 def _of_folder(folder: Path) -> Iterator[OrderedTable]:

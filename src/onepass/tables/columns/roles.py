@@ -40,8 +40,8 @@ def is_identifier_name(name: str) -> bool:
 
     Examples
     --------
-    >>> [is_identifier_name(name) for name in ("customer_id", "zipCode", "ID", "product code", "idle", "width", "solid")]
-    [True, True, True, True, False, False, False]
+    >>> [is_identifier_name(name) for name in ("customer_id", "zipCode", "shop code", "idle", "width", "solid")]
+    [True, True, True, False, False, False]
     """
     return any(word.lower() in _IDENTIFIERS for word in _WORDS.findall(name))
 

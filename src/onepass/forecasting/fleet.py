@@ -29,7 +29,7 @@ from onepass.forecasting.long_tables import LIBRARIES, as_input_names, as_level,
 from onepass.forecasting.members import Member, as_members, as_seasons, default_horizon, default_members, make_plan
 from onepass.forecasting.population import learn_priors, sampled
 from onepass.forecasting.revisions import RecentRows
-from onepass.forecasting.times import Clock, Times
+from onepass.forecasting.times import Clock, Times, as_times
 
 __all__ = ["ForecastingFleet"]
 
@@ -184,6 +184,33 @@ class ForecastingFleet:
             names[:] = settled[at]
             self._learn_steps(names, steps[at], rows[at, 0], rows[at, 1:], recent.clock)
 
+    def check_times(self, times: Any, keys: Sequence[Hashable]) -> None:
+        """Refuse times that `learn_frame` would refuse, of a fleet that accepts revisions."""
+        if self._recent is None:
+            raise ValueError("only a fleet that accepts revisions can check times")
+        self._recent.check(keys, as_times(times, len(keys)))
+
+    def steps_ahead(self, times: Any, key: Hashable) -> NDArray[np.int64]:
+        """How many steps after the newest value of a series these times are; 0 or less if they are not after it."""
+        clock, given = self._known_clock(), as_times(times, np.size(times))
+        if clock.are_dates != (given.dtype == np.int64):
+            raise TypeError("times must be all dates or all numbers, as those that were learned")
+        return clock.steps(given) - self._end(key)
+
+    def times_ahead(self, horizon: int, key: Hashable) -> NDArray[Any]:
+        """The times of the next ``horizon`` steps of a series."""
+        return self._known_clock().times_of(self._end(key) + np.arange(1, as_count(horizon, "horizon") + 1))
+
+    def _known_clock(self) -> Clock:
+        if self._rhythm is None or not self._rhythm.is_known:
+            raise ValueError("the rhythm of the series is not known before they have two times: learn them first")
+        return self._rhythm
+
+    def _end(self, key: Hashable) -> int:
+        if key not in self:
+            raise KeyError(f"no values of the series {key!r} have been learned")
+        return self._steps[key] if self._recent is None else self._recent.newest(key)
+
     def _clock_for(self, times: NDArray[Any]) -> Clock:
         """The fleet's clock, or one that these times set."""
         if self._rhythm is not None:
@@ -259,7 +286,7 @@ class ForecastingFleet:
         ``X``, ``(horizon, q)``, has the inputs of the steps to come; those that are missing stay as they are.
         """
         steps = as_count(horizon, "horizon")
-        if key not in self._ends:
+        if key not in self:
             raise KeyError(f"no values of the series {key!r} have been learned")
         found = self._forecast(key, X, self._workspace(steps))
         if isinstance(found, int):
@@ -395,6 +422,9 @@ class ForecastingFleet:
         """The keys of all series, in the order in which they came."""
         return list(self._slots if self._recent is None else self._recent.series)
 
+    def __contains__(self, key: Hashable) -> bool:
+        return key in (self._slots if self._recent is None else self._recent.series)
+
     def __len__(self) -> int:
         return len(self._slots if self._recent is None else self._recent.series)
 
@@ -430,6 +460,13 @@ class ForecastingFleet:
             parameters["recent"], recent = self._recent.export_state()
             arrays |= nested("recent", recent)
         return parameters, arrays
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_work"}  # memory that is made again
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._work = ForecastWorkspace(self._plan, self.horizon)
 
     @classmethod
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:

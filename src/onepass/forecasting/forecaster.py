@@ -1,11 +1,11 @@
 """`BayesianForecaster`: forecasts of one series that are updated by every value, without refitting."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import copy, deepcopy
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_flag, as_floats, as_floats_or_nan, as_whole, one_of
@@ -15,6 +15,7 @@ from onepass.engine.threads import threads_for
 from onepass.files.state import Arrays, Parameters, as_number, as_tally, nested, sized_or_nan, under
 from onepass.forecasting.components import Components, Origin
 from onepass.forecasting.forecast import Forecast, MemberForecast
+from onepass.forecasting.long_tables import as_input_names
 from onepass.forecasting.members import Member, as_members, as_seasons, default_horizon, default_members, make_plan
 from onepass.forecasting.revisions import RecentValues
 from onepass.forecasting.times import Clock, Times, as_times
@@ -52,6 +53,8 @@ class BayesianForecaster:
     revisions : int
         For how many of the last steps values may come late or be corrected, which takes twice the memory and time; 0
         for none. The result is that of the values in the order of their times, of each step the one that came last.
+    inputs : sequence of str
+        Names of the inputs, if there are any and they are to be known by name.
 
     Examples
     --------
@@ -83,6 +86,7 @@ class BayesianForecaster:
         members: Iterable[Member] | None = None,
         outliers: bool = False,
         revisions: int = 0,
+        inputs: Sequence[str] = (),
     ) -> None:
         if isinstance(season_length, str):
             one_of(season_length, ("auto",), "season_length")
@@ -97,6 +101,7 @@ class BayesianForecaster:
         self._settled = (
             type(self)(season_length, horizon, members=self._members, outliers=outliers) if self.revisions else None
         )
+        self.inputs = as_input_names(inputs)
         self._clock: Clock | None = None
         self._times_given: bool | None = None
         self._first: tuple[float, FloatArray] | None = None  # a value that waits for the rhythm of the second one
@@ -105,8 +110,8 @@ class BayesianForecaster:
         self._sizing = np.zeros(0)
         self._priors = np.zeros(0)
         self._work: dict[int, ForecastWorkspace] = {}
-        self.n_inputs: int | None = None
-        """Number of inputs; None before the first value."""
+        self.n_inputs: int | None = len(self.inputs) or None
+        """Number of inputs; None before the first value, unless they have names."""
 
     # Learning.
 
@@ -146,9 +151,10 @@ class BayesianForecaster:
         assert self._settled is not None
         ordered = recent.put(values, inputs, times)
         if ordered.anew:
-            fresh = self._settled._copy()
+            fresh = copy(self._settled)
+            fresh._work = self._work
             fresh._learn_in_order(ordered.values, ordered.inputs, ordered.times)
-            own = {"_recent", "_settled", "revisions"}
+            own = {"_recent", "_settled", "revisions", "inputs"}
             vars(self).update({name: value for name, value in vars(fresh).items() if name not in own})
         else:
             self._learn_in_order(ordered.values, ordered.inputs, ordered.times)
@@ -156,11 +162,33 @@ class BayesianForecaster:
         if settled is not None:
             self._settled._learn_in_order(*settled)
 
-    def _copy(self) -> Self:
-        """A forecaster that goes on from here by itself."""
-        new = copy(self)
-        vars(new).update({name: value.copy() for name, value in vars(self).items() if isinstance(value, np.ndarray)})
-        return new
+    def check_times(self, times: Any) -> None:
+        """Refuse times that `learn` would refuse."""
+        given = as_times(times, np.size(times))
+        nothing = np.full(len(given), np.nan), np.zeros((len(given), self.n_inputs or 0))
+        if self._recent is None:
+            self._in_rhythm(*nothing, given)
+            return
+        ordered = self._recent.put(*nothing, given)
+        if not ordered.anew:
+            self._in_rhythm(ordered.values, ordered.inputs, ordered.times)
+
+    def steps_ahead(self, times: Any) -> NDArray[np.int64]:
+        """How many steps after the newest value these times are; 0 or less for times that are not after it."""
+        clock, given = self._known_clock(), as_times(times, np.size(times))
+        if clock.are_dates != (given.dtype == np.int64):
+            raise TypeError("times must be all dates or all numbers, as those that were learned")
+        return clock.steps(given) - clock.last
+
+    def times_ahead(self, horizon: int) -> NDArray[Any]:
+        """The times of the next ``horizon`` steps."""
+        clock = self._known_clock()
+        return clock.times_of(clock.last + np.arange(1, as_count(horizon, "horizon") + 1))
+
+    def _known_clock(self) -> Clock:
+        if self._clock is None or not self._clock.is_known:
+            raise ValueError("the rhythm of the series is not known before it has two times: learn them first")
+        return self._clock
 
     def _learn_in_order(self, values: FloatArray, inputs: FloatArray, times: Times | None) -> None:
         clock, values, inputs = self._in_rhythm(values, inputs, times)
@@ -305,9 +333,17 @@ class BayesianForecaster:
         return f"BayesianForecaster(season_length={seasons}, n_seen={self.n_seen})"
 
     def __copy__(self) -> Self:
-        return deepcopy(self)  # learning changes arrays in place
+        """A forecaster that goes on from here by itself: learning changes arrays in place."""
+        new = type(self).__new__(type(self))
+        own = {name: value.copy() for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        vars(new).update(self.__getstate__() | own)
+        new._recent, new._settled = deepcopy(self._recent), copy(self._settled)
+        return new
 
     # Files.
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_work": {}}  # memory that is made again
 
     def export_state(self) -> tuple[Parameters, Arrays]:
         """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
@@ -322,6 +358,7 @@ class BayesianForecaster:
             "is_made": self._plan is not None,
             "first": None if self._first is None else _to_json(self._first[0]),
             "revisions": self.revisions,
+            "inputs": list(self.inputs),
         }
         first = np.zeros(0) if self._first is None else self._first[1]
         arrays = {"record": self._record[0].copy(), "sizing": self._sizing.copy(), "first_inputs": first}
@@ -341,6 +378,7 @@ class BayesianForecaster:
             members=None if members is None else [Member(**one) for one in members],
             outliers=parameters["outliers"],
             revisions=parameters["revisions"],
+            inputs=parameters["inputs"],
         )
         if parameters["clock"] is not None:
             new._clock = Clock.from_data(parameters["clock"])

@@ -143,12 +143,12 @@ class RecentValues:
 
 
 class RecentRows:
-    """The rows of the last steps of many series, each a value and its inputs.
+    """The values of the last steps of many series, each with its inputs.
 
     Parameters
     ----------
     steps : how many steps, counted from the newest of all series, can be revised
-    width : numbers of a row
+    width : how many numbers a value and its inputs are
     """
 
     def __init__(self, steps: int, width: int) -> None:
@@ -157,107 +157,137 @@ class RecentRows:
         """The rhythm of all series; None before the first value."""
         self.series: dict[Hashable, int] = {}
         """All series, and the row that each has."""
-        self._last = 0  # the newest step of all series
-        self._newest = np.zeros(0, dtype=np.int64)  # and of each
-        self._values = np.zeros((0, steps, width))  # the row of a step is in the column of the step modulo their number
+        self._last = _NEVER  # the newest step of all series
+        self._newest = np.zeros(0, dtype=np.int64)  # and of each; there may be room for more
+        self._values = np.zeros((0, steps, width))  # of a step at the place of the step modulo their number
         self._present = np.zeros((0, steps), dtype=bool)
-        self._times: Times = np.zeros(0)  # all different ones, as long as all values can change, and so the rhythm
+        self._times: Times | None = None  # all different ones, while all values, and so the rhythm, can change
 
     def __len__(self) -> int:
         return int(self._present.sum())
 
+    def newest(self, name: Hashable) -> int:
+        """The newest step of a series."""
+        return int(self._newest[self.series[name]])
+
     @property
     def ends(self) -> dict[Hashable, int]:
         """The newest step of each series."""
-        return dict(zip(self.series, self._newest.tolist(), strict=True))
+        return dict(zip(self.series, self._newest.tolist(), strict=False))
 
-    def put(
-        self, names: Sequence[Hashable], times: Times, values: FloatArray
-    ) -> tuple[list[Hashable], NDArray[np.int64], FloatArray]:
-        """Keep rows ``(n, width)``, in whatever order they came; the last one of a step counts.
-
-        Return the series, steps and rows of what can't change any more, sorted by step and series.
-        """
-        clock, moved = self._clock_for(times)
+    def check(self, names: Sequence[Hashable], times: Times) -> tuple[Clock, NDArray[np.int64]]:
+        """Refuse times that can't be put; the rhythm with them, and their steps."""
+        clock = self._clock_for(times)
         steps = clock.steps(times)
-        series = dict(self.series)
-        rows = np.fromiter((series.setdefault(name, len(series)) for name in names), np.int64, len(names))
-        newest = np.full(len(series), _NEVER)
-        newest[: len(self._newest)] = moved(self._newest)
-        last = int(moved(np.array([self._last]))[0]) if self.series else _NEVER
-        self._check(names, rows, steps, newest, last)
-        kept_rows, kept_steps, kept_values = self._kept()
-        rows, steps = np.concatenate([kept_rows, rows]), np.concatenate([moved(kept_steps), steps])
-        values = np.concatenate([kept_values, values])
-        last = int(steps.max())
-        at = _last_of_each(rows * _MOST_STEPS + steps)
-        done = steps[at] <= last - self.steps
-        self._keep(rows[at[~done]], steps[at[~done]], values[at[~done]], len(series))
-        np.maximum.at(newest, rows, steps)
-        self.clock, self.series, self._newest, self._last = clock, series, newest, last
-        final = at[done]
-        if len(final):
-            self._times = np.zeros(0)
-        elif len(self._times) or not len(kept_rows):
-            self._times = self._distinct(times)
-        every = list(series)
-        named = [every[row] for row in rows[final]]
-        found = sorted(zip(steps[final].tolist(), named, final.tolist(), strict=True), key=_order)
-        final = np.array([at for _, _, at in found], dtype=np.intp)
-        return [name for _, name, _ in found], steps[final], values[final]
-
-    def _distinct(self, times: Times) -> Times:
-        """All different times, sorted, of what is kept and what is new."""
-        distinct: Times = np.unique(np.concatenate([self._times, times]) if len(self._times) else times)
-        return distinct
-
-    def _clock_for(self, times: Times) -> tuple[Clock, Any]:
-        """The rhythm with new times, and what turns steps of the present one into steps of that."""
-        dated = times.dtype == np.int64
-        if self.clock is None:
-            return _clock_of(self._distinct(times)), lambda steps: steps
-        if self.clock.are_dates != dated:
-            raise TypeError("ds must be all dates or all numbers")
-        if not len(self._times):
-            return self.clock, lambda steps: steps
-        clock = _clock_of(self._distinct(times))
-        places = dict(zip(self.clock.steps(self._times).tolist(), clock.steps(self._times).tolist(), strict=True))
-        return clock, lambda steps: np.array([places[step] for step in steps.tolist()], dtype=np.int64)
-
-    def _check(
-        self,
-        names: Sequence[Hashable],
-        rows: NDArray[np.int64],
-        steps: NDArray[np.int64],
-        newest: NDArray[np.int64],
-        last: int,
-    ) -> None:
-        """Refuse values that are too late, unless they are the newest of their series, and wide gaps."""
-        late = (steps <= last - self.steps) & (steps <= newest[rows])
+        rows = np.fromiter((self.series.get(name, -1) for name in names), np.int64, len(names))
+        newest = np.full(len(names), _NEVER)
+        newest[rows >= 0] = self._moved(self._newest[rows[rows >= 0]], clock)
+        last = int(self._moved(np.array([self._last]), clock)[0]) if self.series else _NEVER
+        late = (steps <= last - self.steps) & (steps <= newest)
         if late.any():
             index = int(np.argmax(late))
             raise TooLateError(index, int(last - steps[index]), self.steps)
+        self._check_gaps(names, steps, newest, last)
+        return clock, steps
+
+    def _check_gaps(
+        self, names: Sequence[Hashable], steps: NDArray[np.int64], newest: NDArray[np.int64], last: int
+    ) -> None:
+        numbers = {name: i for i, name in enumerate(dict.fromkeys(names))}
+        rows = np.fromiter((numbers[name] for name in names), np.int64, len(names))
         order = np.lexsort((steps, rows))
         before = np.concatenate([[_NEVER], steps[order][:-1]])
         first = np.concatenate([[True], rows[order][1:] != rows[order][:-1]])
-        before[first] = newest[rows[order][first]]
+        before[first] = newest[order][first]
         wide = (before != _NEVER) & (steps[order] - before > _MOST_GAP)
         wide |= (last != _NEVER) & (steps[order] - last > _MOST_GAP)
         if wide.any():
             name = names[int(order[np.argmax(wide)])]
             raise ValueError(f"the series {name!r} has a gap of more than {_MOST_GAP} steps: give it a new name")
 
-    def _kept(self) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]:
-        """Series, steps and rows of all that is kept."""
-        rows, columns = np.nonzero(self._present)
-        steps = self._last - (self._last - columns) % self.steps
-        return rows, steps, self._values[rows, columns]
+    def put(
+        self, names: Sequence[Hashable], times: Times, values: FloatArray
+    ) -> tuple[list[Hashable], NDArray[np.int64], FloatArray]:
+        """Keep values ``(n, width)``, in whatever order they came; the last one of a step counts.
 
-    def _keep(self, rows: NDArray[np.int64], steps: NDArray[np.int64], values: FloatArray, n_series: int) -> None:
-        self._values = np.zeros((n_series, self.steps, self.width))
-        self._present = np.zeros((n_series, self.steps), dtype=bool)
-        self._values[rows, steps % self.steps] = values
-        self._present[rows, steps % self.steps] = True
+        Return the series, steps and values of what can't change any more, sorted by step and series.
+        """
+        clock, steps = self.check(names, times)
+        open_times = None if self.clock is not None and self._times is None else self._distinct(times)
+        taken = self._taken(clock, int(steps.max()))
+        for name in names:
+            self.series.setdefault(name, len(self.series))
+        self._make_room()
+        rows = np.fromiter((self.series[name] for name in names), np.int64, len(names))
+        rows, steps = np.concatenate([taken[0], rows]), np.concatenate([taken[1], steps])
+        values = np.concatenate([taken[2], values])
+        self.clock, self._last = clock, max(self._last, int(steps.max()))
+        at = _last_of_each(rows * _MOST_STEPS + steps)
+        rows, steps, values = rows[at], steps[at], values[at]
+        np.maximum.at(self._newest, rows, steps)
+        done = steps <= self._last - self.steps
+        self._values[rows[~done], steps[~done] % self.steps] = values[~done]
+        self._present[rows[~done], steps[~done] % self.steps] = True
+        self._times = None if done.any() else open_times
+        return self._sorted(rows[done], steps[done], values[done])
+
+    def _taken(self, clock: Clock, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]:
+        """Take out the values that are too old once ``last`` is the newest step; all if their steps change."""
+        if self.clock is not None and clock.to_data()[:4] != self.clock.to_data()[:4]:
+            places = list(range(self.steps))
+            self._newest, before = self._moved(self._newest, clock), self._last
+            self._last = int(self._moved(np.array([before]), clock)[0])
+        else:
+            before = self._last
+            leaving = range(before - self.steps + 1, min(before, last - self.steps) + 1) if self.series else range(0)
+            places = [step % self.steps for step in leaving]
+        rows, columns = np.nonzero(self._present[:, places])
+        columns = np.array(places, dtype=np.int64)[columns]
+        steps = before - (before - columns) % self.steps
+        values = self._values[rows, columns]
+        self._present[rows, columns] = False
+        return rows, self._moved(steps, clock), values
+
+    def _sorted(
+        self, rows: NDArray[np.int64], steps: NDArray[np.int64], values: FloatArray
+    ) -> tuple[list[Hashable], NDArray[np.int64], FloatArray]:
+        """Values by step and series."""
+        if not len(rows):
+            return [], steps, values
+        every = list(self.series)
+        named = [every[row] for row in rows]
+        found = sorted(zip(steps.tolist(), named, range(len(rows)), strict=True), key=_order)
+        order = np.array([at for _, _, at in found], dtype=np.intp)
+        return [name for _, name, _ in found], steps[order], values[order]
+
+    def _make_room(self) -> None:
+        more = len(self.series) - len(self._newest)
+        if more > 0:
+            more = max(more, len(self._newest) // 4)
+            self._newest = np.concatenate([self._newest, np.full(more, _NEVER)])
+            self._values = np.concatenate([self._values, np.zeros((more, self.steps, self.width))])
+            self._present = np.concatenate([self._present, np.zeros((more, self.steps), dtype=bool)])
+
+    def _distinct(self, times: Times) -> Times:
+        """All different times, sorted, of what is kept and what is new."""
+        distinct: Times = np.unique(times if self._times is None else np.concatenate([self._times, times]))
+        return distinct
+
+    def _clock_for(self, times: Times) -> Clock:
+        """The rhythm with new times."""
+        if self.clock is None:
+            return _clock_of(self._distinct(times))
+        if self.clock.are_dates != (times.dtype == np.int64):
+            raise TypeError("ds must be all dates or all numbers")
+        return self.clock if self._times is None else _clock_of(self._distinct(times))
+
+    def _moved(self, steps: NDArray[np.int64], clock: Clock) -> NDArray[np.int64]:
+        """Steps of the present rhythm as those of another one."""
+        if self.clock is None or self._times is None:
+            return steps
+        old, new = self.clock.steps(self._times), clock.steps(self._times)
+        places = dict(zip(old.tolist(), new.tolist(), strict=True))
+        return np.array([places.get(step, _NEVER) for step in steps.tolist()], dtype=np.int64)
 
     def since(self, name: Hashable, before: int | None) -> FloatArray:
         """A series after the step ``before``, by default from its first value on; NaN where one is missing."""
@@ -273,34 +303,36 @@ class RecentRows:
 
     def export_state(self) -> tuple[Parameters, Arrays]:
         """Return the values as plain data."""
+        n = len(self.series)
         parameters: Parameters = {
             "steps": self.steps,
             "clock": None if self.clock is None else self.clock.to_data(),
             "series": list(self.series),
             "last": self._last,
-            "newest": self._newest.tolist(),
-            "times": self._times.tolist(),
+            "newest": self._newest[:n].tolist(),
+            "times": None if self._times is None else self._times.tolist(),
         }
-        values = np.where(self._present[:, :, None], self._values, 0.0)
-        return parameters, {"values": values, "present": self._present.astype(np.float64)}
+        values = np.where(self._present[:n, :, None], self._values[:n], 0.0)
+        return parameters, {"values": values, "present": self._present[:n].astype(np.float64)}
 
     @classmethod
     def from_state(cls, parameters: Parameters, arrays: Arrays, width: int) -> "RecentRows":
-        """Make the rows that `export_state` described."""
+        """Make the values that `export_state` described."""
         new = cls(as_tally(parameters["steps"], "steps"), width)
         new.series = {name: row for row, name in enumerate(parameters["series"])}
-        shape = (len(parameters["series"]), new.steps)
-        if len(new.series) != shape[0]:
+        n = len(parameters["series"])
+        if len(new.series) != n:
             raise ValueError("keys of a fleet must differ")
-        new._values = sized_or_nan(arrays, "values", (*shape, width))
-        new._present = sized_or_nan(arrays, "present", shape) == 1.0
+        new._values = sized_or_nan(arrays, "values", (n, new.steps, width))
+        new._present = sized_or_nan(arrays, "present", (n, new.steps)) == 1.0
         new._last = int(as_number(parameters["last"], "last"))
         new._newest = np.array([int(as_number(step, "newest")) for step in parameters["newest"]], dtype=np.int64)
-        if new._newest.shape != shape[:1] or (new._newest > new._last).any():
+        if new._newest.shape != (n,) or (new._newest > new._last).any():
             raise ValueError("newest must have a step for each series, none after the last")
         if parameters["clock"] is not None:
             new.clock = Clock.from_data(parameters["clock"])
-            new._times = _as_times(parameters["times"], new.clock.are_dates)
+            times = parameters["times"]
+            new._times = None if times is None else _as_times(times, new.clock.are_dates)
         return new
 
 

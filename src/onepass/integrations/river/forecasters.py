@@ -1,6 +1,7 @@
 """`BayesianForecaster` as one of River's time series models."""
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -44,9 +45,13 @@ class Forecaster(time_series.base.Forecaster):
         self._names: list[Any] | None = None
 
     def learn_one(self, y: float, x: Mapping[Any, float] | None = None) -> None:
-        """Learn a value, with the inputs of its step; NaN is a value that is missing."""
-        names = self._names if self._names is not None else list(x or {})
-        row = self._inputs(x or {}, names)
+        """Learn a value, with the inputs of its step; NaN is a value that is missing.
+
+        Inputs that aren't numbers, such as the date in River's data sets, are ignored.
+        """
+        given = x or {}
+        names = [name for name in given if _is_number(given[name])] if self._names is None else self._names
+        row = self._inputs(given, names)
         self._model.learn(float(y), row)
         self._names = names
 
@@ -65,7 +70,14 @@ class Forecaster(time_series.base.Forecaster):
 
     @staticmethod
     def _inputs(x: Mapping[Any, float], names: Sequence[Any]) -> FloatArray | None:
-        unknown = [name for name in x if name not in names]
+        unknown = [name for name, value in x.items() if name not in names and _is_number(value)]
         if unknown:
             raise ValueError(f"x has the input {unknown[0]!r}, which the first value did not have")
-        return np.array([float(x.get(name, np.nan)) for name in names]) if names else None
+        if not names:
+            return None
+        given = (x.get(name) for name in names)
+        return np.array([np.nan if value is None else float(value) for value in given])
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or isinstance(value, Real)

@@ -11,7 +11,6 @@ cpdef enum:
 
 @cython.final
 cdef class ForecastWorkspace:
-    cdef readonly Plan plan
     cdef readonly Py_ssize_t horizon
     cdef readonly object arrays
     cdef double far

@@ -79,7 +79,7 @@ class ForecastWorkspace:
         p, m = plan.most_weights, plan.n_members
         if p > 512 or p + horizon > 1024:
             raise ValueError(f"a member has {p} weights and forecasts {horizon} steps: at most 512 and 1024 together")
-        self.plan, self.horizon = plan, horizon
+        self.horizon = horizon
         self.matrix, self.targets, self.mean, self.cov = np.zeros(p * p), np.zeros(p), np.zeros(p), np.zeros(p * p)
         self.joint, self.past = np.zeros((p + horizon) ** 2), np.zeros(plan.longest + 1)
         self.columns = np.zeros(horizon * p + p)
@@ -91,9 +91,6 @@ class ForecastWorkspace:
         means, deviations, correlation = np.zeros((m, horizon)), np.zeros((m, horizon)), np.zeros((horizon, horizon))
         self.means, self.deviations, self.correlation = means, deviations, correlation
         self.arrays = means, deviations, correlation, np.asarray(self.shares)
-
-    def __reduce__(self):  # a copy has memory of its own
-        return ForecastWorkspace, (self.plan, self.horizon)
 
 
 def empty_sizing(horizon: cython.Py_ssize_t) -> "FloatArray":

@@ -98,6 +98,9 @@ class Plan:
     def __reduce__(self):
         return Plan, (self.settings,)
 
+    def __deepcopy__(self, memo):
+        return self  # it never changes
+
     def tier_places(self, member: cython.Py_ssize_t) -> "Any":
         """Largest lag, number of weights, and place of the prior, of each tier of a member."""
         first, n = self._members[member, 7], self._members[member, 8]

@@ -1,7 +1,7 @@
 """`BayesianForecaster`: forecasts of one series that are updated by every value, without refitting."""
 
 from collections.abc import Iterable, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from typing import Any, Self
 
 import numpy as np
@@ -151,7 +151,8 @@ class BayesianForecaster:
         assert self._settled is not None
         ordered = recent.put(values, inputs, times)
         if ordered.anew:
-            fresh = self._settled._copy()
+            fresh = copy(self._settled)
+            fresh._work = self._work
             fresh._learn_in_order(ordered.values, ordered.inputs, ordered.times)
             own = {"_recent", "_settled", "revisions", "inputs"}
             vars(self).update({name: value for name, value in vars(fresh).items() if name not in own})
@@ -188,13 +189,6 @@ class BayesianForecaster:
         if self._clock is None or not self._clock.is_known:
             raise ValueError("the rhythm of the series is not known before it has two times: learn them first")
         return self._clock
-
-    def _copy(self) -> Self:
-        """A forecaster that goes on from here by itself."""
-        new = object.__new__(type(self))
-        for name, value in vars(self).items():
-            setattr(new, name, value.copy() if isinstance(value, np.ndarray) else value)
-        return new
 
     def _learn_in_order(self, values: FloatArray, inputs: FloatArray, times: Times | None) -> None:
         clock, values, inputs = self._in_rhythm(values, inputs, times)
@@ -343,7 +337,12 @@ class BayesianForecaster:
         return f"BayesianForecaster(season_length={seasons}, n_seen={self.n_seen})"
 
     def __copy__(self) -> Self:
-        return deepcopy(self)  # learning changes arrays in place
+        """A forecaster that goes on from here by itself: learning changes arrays in place."""
+        new = type(self).__new__(type(self))
+        own = {name: value.copy() for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        vars(new).update(self.__getstate__() | own)
+        new._recent, new._settled = deepcopy(self._recent), copy(self._settled)
+        return new
 
     # Files.
 

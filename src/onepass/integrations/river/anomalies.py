@@ -6,7 +6,7 @@ from typing import Any
 from river import base
 
 from onepass import forecasting
-from onepass.integrations.river.forecasters import input_row
+from onepass.integrations.river.forecasters import input_names, input_row
 
 __all__ = ["AnomalyScorer"]
 
@@ -54,12 +54,12 @@ class AnomalyScorer(base.SupervisedAnomalyDetector):
         )
         self._names: list[Any] | None = None
 
-    def score_one(self, x: Mapping[Any, float] | None, y: float) -> float:
+    def score_one(self, x: Mapping[Any, float] | None, y: Any) -> float:
         """The score of a value, with the inputs of its step, if it came next."""
         found = self._model.score(float(y), input_row(x or {}, self._known(x)))
         return float(found.score[0]) if found.score[0] == found.score[0] else 0.0
 
-    def learn_one(self, x: Mapping[Any, float] | None, y: float) -> None:
+    def learn_one(self, x: Mapping[Any, float] | None, y: Any) -> None:
         """Learn a value; NaN is a value that is missing."""
         self.score_then_learn_one(x, y)
 
@@ -71,4 +71,4 @@ class AnomalyScorer(base.SupervisedAnomalyDetector):
         return found
 
     def _known(self, x: Mapping[Any, float] | None) -> list[Any]:
-        return list(x or {}) if self._names is None else self._names
+        return input_names(x or {}) if self._names is None else self._names

@@ -53,10 +53,10 @@ _DECISIONS = (
 )
 _FORECASTS = (
     "head -3 sales.csv",
-    "onepass forecast sales.csv --time date --target sold --inputs promo --horizon 14 --out next.csv --model sold.onepass",
+    "onepass forecast sales.csv --time date --target sold --inputs promo --horizon 14 --out next.csv --model s.onepass",
     "head -4 next.csv",
     "cat evening.csv",
-    "onepass forecast evening.csv --model sold.onepass --horizon 7",
+    "onepass forecast evening.csv --model s.onepass --horizon 7",
 )
 SESSIONS = {
     DOCS / "tutorials" / "table.md": _TABLES,

@@ -28,7 +28,8 @@ def table(folder: Path, part: slice, values: Any = VALUES, known: SeriesModel | 
 
 def means(model: SeriesModel) -> list[float]:
     (found,) = model.forecasts(7)
-    return found.forecast.mean.tolist()
+    expected: list[float] = found.forecast.mean.tolist()
+    return expected
 
 
 def test_going_on_gives_what_learning_at_once_does(tmp_path: Path) -> None:
@@ -54,6 +55,7 @@ def test_corrected_values_take_the_place_of_the_old_ones(tmp_path: Path) -> None
     assert not np.allclose(before, means(right))
     (found,) = model.forecasts(1)
     assert found.recent[-9] == VALUES[116]
+    assert model.n_seen == 125
 
 
 def test_values_that_are_too_old_change_nothing(tmp_path: Path) -> None:

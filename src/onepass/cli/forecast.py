@@ -97,9 +97,7 @@ _OF_NEW = ("time", "target", "by", "inputs", "season", "duplicates")
 @options.rejecting
 @options.reading
 @options.reporting
-@click.pass_context
 def forecast(
-    ctx: click.Context,
     files: tuple[str, ...],
     horizon: int,
     levels: tuple[float, ...],
@@ -136,7 +134,7 @@ def forecast(
         from onepass.tables.readers.paths import expand
         from onepass.tables.readers.registry import open_source
 
-        is_new = _is_new(ctx, files, model, given)
+        is_new = _is_new(files, model, given)
         inputs = expand(files)
         outputs = {"out": out, "html": html} | ({"model": model} if is_new else {})
         check_distinct_paths(
@@ -167,14 +165,13 @@ def forecast(
             return _tell(console, log, known, found, {"out": out, "html": html, "model": model}, reading.where, sources)
 
 
-def _is_new(ctx: click.Context, files: Sequence[str], model: Path | None, given: dict[str, Any]) -> bool:
+def _is_new(files: Sequence[str], model: Path | None, given: dict[str, Any]) -> bool:
     """Whether a model is made; if not, nothing may be said that only a new one asks for."""
     if given["time"] is None and given["target"] is None and model is not None:
+        ctx = click.get_current_context()
         for name in (*_OF_NEW, "revisions", "compare"):
             if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-                raise click.UsageError(
-                    f"--{name} is known to the model {model}; give it only with --time and --target."
-                )
+                raise click.UsageError(f"--{name} is for a new model, with --time and --target; {model} has its own.")
         return False
     missing = next((name for name in ("time", "target") if given[name] is None), None)
     if missing is not None:

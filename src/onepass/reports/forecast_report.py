@@ -18,7 +18,7 @@ __all__ = ["forecast_report"]
 
 _FANS = (0.95, 0.8, 0.5)
 _MOST_PANELS = 6
-_MOST_ROWS = 60
+_MOST_ROWS = 31
 _HISTORY = 3.0  # horizons that are drawn before a forecast
 _LEAST_HISTORY = 30
 _NEAR, _FAR = 0.03, 0.08  # how far coverage is off; a backtest has few values that are independent
@@ -57,7 +57,8 @@ def forecast_report(
     ]
     many = f" of {len(forecasts):,} series" if len(forecasts) > 1 else ""
     steps_words = "The next step" if steps == 1 else f"The next {steps} steps"
-    lead = f"{steps_words}{many}, {model.rhythm.words()}, with the ranges in which values will lie. {_summary(tested)}"
+    rhythm = model.rhythm.words()
+    lead = f"{steps_words}{many}, {rhythm}, with the ranges in which values should lie. {_summary(tested)}"
     return Report(f"Forecast of {target}", lead.strip(), tuple(sections), tuple(facts), _claims(tested), "Verdict")
 
 
@@ -153,7 +154,7 @@ def _values(model: SeriesModel, forecasts: Sequence[SeriesForecast]) -> Table:
 
 def _drawn_fans(model: SeriesModel, shown: Sequence[SeriesForecast]) -> bytes:
     if len(shown) == 1:
-        return drawn(1, lambda axes: _draw_fan(axes[0], model, shown[0]), width=7.0, height=3.6)
+        return drawn(1, lambda axes: _draw_fan(axes[0], model, shown[0]), width=5.8, height=3.2)
     rows = -(-len(shown) // 2)
     with house_style():
         figure, axes = new_figure(rows, 2, 9.0, 2.5 * rows)
@@ -183,9 +184,9 @@ def _draw_fan(panel: Axes, model: SeriesModel, one: SeriesForecast) -> None:
     if steps == 1:
         panel.plot(ahead, one.forecast.mean, **PAPER)
     if model.rhythm.are_dates:
-        locator = AutoDateLocator(minticks=3, maxticks=7)
+        locator = AutoDateLocator(minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
         panel.xaxis.set_major_locator(locator)
-        panel.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+        panel.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
     else:
         panel.set_xlabel(short(model.columns.time))
     panel.set_ylabel(short(model.columns.target))
@@ -208,7 +209,7 @@ def _backtest(tested: Backtest) -> Section:
         *(f"{name} could not be compared: {why}." for name, why in tested.failed.items()),
     )
     caption = "Share of the values inside of their intervals, by steps ahead; the dotted lines are what it should be."
-    coverage = drawn(1, lambda axes: _draw_coverage(axes[0], tested), width=6.4, height=3.0)
+    coverage = drawn(1, lambda axes: _draw_coverage(axes[0], tested), width=5.8, height=2.8)
     ours = tested.scores[OURS]
     best = tested.best()
     closest = f"onepass has the smallest MASE, {ours['mase']:.3f}" if best == OURS else f"{best} has the smallest MASE"

@@ -6,7 +6,7 @@ back into times, also those ahead.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,11 +136,11 @@ class Rhythm:
         if not self.are_dates:
             return [number_text(float(f"{time:.15g}")) for time in times.tolist()]
         whole_days = self.start % DAY == 0 and (self.months or self.working_days or self.step % DAY == 0)
-        if whole_days:
-            return np.datetime_as_string(times.astype("datetime64[ns]"), unit="D").tolist()
-        unit = "m" if self.start % _MINUTE == 0 and self.step % _MINUTE == 0 else "ms"
-        texts: list[str] = np.datetime_as_string(times.astype("datetime64[ns]"), unit=unit).tolist()
-        return [text + zone for text in texts]
+        minutes = self.start % _MINUTE == 0 and self.step % _MINUTE == 0
+        unit: Literal["D", "m", "ms"] = "D" if whole_days else "m" if minutes else "ms"
+        dates: NDArray[np.datetime64] = times.astype("datetime64[ns]")
+        texts: list[str] = np.datetime_as_string(dates, unit=unit).tolist()
+        return texts if whole_days else [text + zone for text in texts]
 
     def to_data(self) -> Parameters:
         """The rhythm as plain data."""
@@ -150,9 +150,9 @@ class Rhythm:
     def from_data(cls, data: Parameters) -> "Rhythm":
         """Make the rhythm that `to_data` described."""
         exact = int if data["are_dates"] else float
-        numbers = {name: exact(as_number(data[name], name)) for name in ("start", "step")}
         flags = {name: as_flag(data[name], name) for name in ("are_dates", "at_end", "working_days")}
-        return cls(**numbers, **flags, months=int(as_number(data["months"], "months")))
+        start, step = (exact(as_number(data[name], name)) for name in ("start", "step"))
+        return cls(start=start, step=step, months=int(as_number(data["months"], "months")), **flags)
 
 
 def find_rhythm(series: Sequence[Times]) -> Rhythm | None:
@@ -194,9 +194,11 @@ def _monthly(times: Times, months: int) -> bool | None:
 
 
 def _months(times: Times) -> NDArray[np.int64]:
-    return times.astype("datetime64[ns]").astype("datetime64[M]").astype(np.int64)
+    months: NDArray[np.int64] = times.astype("datetime64[ns]").astype("datetime64[M]").astype(np.int64)
+    return months
 
 
 def _day_of_month(times: Times) -> NDArray[np.int64]:
     dates = times.astype("datetime64[ns]")
-    return (dates.astype("datetime64[D]") - dates.astype("datetime64[M]").astype("datetime64[D]")).astype(np.int64) + 1
+    since = dates.astype("datetime64[D]") - dates.astype("datetime64[M]").astype("datetime64[D]")
+    return np.asarray(since.astype(np.int64) + 1)

@@ -73,7 +73,7 @@ class SeriesSummary:
     rhythm: str
     seasons: tuple[str, ...]
     missing: int
-    """Steps without a value between the first and the last of a series."""
+    """Steps without a value between the first and the last of a series; not counted in a further file."""
     longest_gap: int
     unsorted: int
     """Rows that came after later ones."""
@@ -258,6 +258,8 @@ def _as_table(
         repeated_hours=same.hours,
         skipped_hours=_n_skipped(found, rhythm, same.hours),
     )
+    if not is_new:  # what lies between the values of a further file may have been learned before
+        summary = replace(summary, missing=0, longest_gap=0)
     kept = series or tuple(found)
     return SeriesTable(columns, rhythm, zone.suffix, seasons, kept, summary, rejects)
 
@@ -276,19 +278,20 @@ def _check_rhythm(
         twice[start + 1 : stop] = np.diff(steps[start:stop]) == 0
     if not fits.all() or twice.any():
         odd = np.flatnonzero(~fits | twice)
-        facts = {"time": _shown(rows.times[odd[0]]), "rhythm": rhythm.words(), "lines": _lines(rows.lines[odd])}
-        raise SchemaError(Reason("off_rhythm", columns.time, len(odd), **facts))
+        lines, time = _lines(rows.lines[odd]), _shown(rows.times[odd[0]])
+        raise SchemaError(Reason("off_rhythm", columns.time, len(odd), rhythm=rhythm.words(), time=time, lines=lines))
     for start, stop in bounds:
         apart = np.diff(steps[start:stop])
         if apart.max(initial=0) > _MOST_GAP:
             place = start + int(apart.argmax()) + 1
-            facts = {"time": _shown(rows.times[place]), "lines": _lines(rows.lines[[place]]), "most": _MOST_GAP}
-            raise SchemaError(Reason("long_gap", columns.time, int(apart.max()), **facts))
+            lines, time, gap = _lines(rows.lines[[place]]), _shown(rows.times[place]), int(apart.max())
+            raise SchemaError(Reason("long_gap", columns.time, gap, time=time, lines=lines, most=_MOST_GAP))
         run = _other_rhythm(apart)
         if run is not None:
-            lines = rows.lines[start + run[0] : start + run[1] + 1]
-            facts = {"rhythm": rhythm.words(), "first": int(lines.min()), "last": int(lines.max())}
-            raise SchemaError(Reason("mixed_rhythm", columns.time, int(apart[run[0]]), **facts))
+            odd = rows.lines[start + run[0] : start + run[1] + 1]
+            first, last = int(odd.min()), int(odd.max())
+            steps_apart, most = int(apart[run[0]]), rhythm.words()
+            raise SchemaError(Reason("mixed_rhythm", columns.time, steps_apart, rhythm=most, first=first, last=last))
 
 
 def _shown(time: Any) -> str:

@@ -133,8 +133,10 @@ class SeriesModel:
         self.forecasters.learn([one for one in series if one.n_known], gaps=gaps)
         for one in series:
             known = self._series.get(one.key)
-            self._series[one.key] = one if known is None else _continued(known, one)
-            self._counts[one.key] = self._counts.get(one.key, 0) + one.n_known
+            new = one if known is None else _continued(known, one)
+            added = new.n_known - (0 if known is None else known.n_known)
+            self._series[one.key] = new
+            self._counts[one.key] = self._counts.get(one.key, 0) + added
         for place, (key, one) in enumerate(self._series.items()):
             kept = _RECENT if place < _DRAWN else max(1, self.forecasters.revisions)
             drop = max(len(one.values) - kept, 0)

@@ -130,10 +130,11 @@ def _numbers(
         written[name] = _number_format(array, name, notation, role)
     form = written.get(name, {})
     if pa.types.is_boolean(array.type) or "truth" in form:
-        values = pc.cast(truth_values(array, name), pa.float64()).to_numpy(zero_copy_only=False).astype(float)
+        truth = pc.cast(truth_values(array, name), pa.float64())
+        values = np.asarray(truth.to_numpy(zero_copy_only=False), dtype=np.float64)
     else:
         number_format = NumberFormat.from_state(dict(form)) if is_text(array) else NumberFormat()
-        values = as_numbers(array, name, own, number_format).astype(float)
+        values = np.array(as_numbers(array, name, own, number_format))
     for row, reason in own.items():
         bad.setdefault(row, Reason(reason.code, reason.column, reason.value, role, **reason.facts))
     return values

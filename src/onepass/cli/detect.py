@@ -1,6 +1,7 @@
 """``onepass detect``: which values of a series are not what was to be expected, as they come."""
 
 from collections.abc import Sequence
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["detect"]
 
-_MOST_SHOWN = 30  # alarms
 _OF_NEW = ("time", "target", "by", "season", "duplicates", "false_alarms", "side", "pause")
 
 
@@ -86,7 +86,9 @@ _OF_NEW = ("time", "target", "by", "season", "duplicates", "false_alarms", "side
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the scores of all values to this file: .csv, .jsonl or .parquet.",
 )
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page with a chart of the alarms.")
+@click.option(
+    "--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page with a chart of the alarms."
+)
 @options.notation
 @options.waiting
 @options.rejecting
@@ -155,7 +157,9 @@ def detect(
                 from onepass.files.checkpoint import to_bytes
 
                 target.write(to_bytes(known))
-            return _tell(console, log, scored, alarms, {"out": out, "html": html, "model": model}, reading.where, sources)
+            return _tell(
+                console, log, scored, alarms, {"out": out, "html": html, "model": model}, reading.where, sources
+            )
 
 
 def _is_new(ctx: click.Context, model: Path | None, given: dict[str, Any]) -> bool:
@@ -164,7 +168,9 @@ def _is_new(ctx: click.Context, model: Path | None, given: dict[str, Any]) -> bo
         for name in _OF_NEW:
             if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
                 option = name.replace("_", "-")
-                raise click.UsageError(f"--{option} is known to the model {model}; give it only with --time and --target.")
+                raise click.UsageError(
+                    f"--{option} is known to the model {model}; give it only with --time and --target."
+                )
         return False
     missing = next((name for name in ("time", "target") if given[name] is None), None)
     if missing is not None:
@@ -214,27 +220,16 @@ def _report(console: Console, log: Rejects, table: "SeriesTable") -> None:
 
 def _tell_alarms(console: Console, model: "DetectionModel", scored: "Sequence[SeriesScores]") -> int:
     """Print the alarms, and count them."""
-    keyed = model.columns.by is not None
-    rows: list[tuple[str, ...]] = []
     for one in scored:
         found = one.scores
         for i in one.alarms:
             (time,) = model.times(one.first + i, 1)
-            numbers = [one.values[i], found.expected[i], found.low[i], found.high[i]]
-            rows.append((time, *([one.key] if keyed else []), str(found.kind[i]), *(f"{number:.4g}" for number in numbers)))
-            facts = dict(zip(("value", "expected", "low", "high"), (_finite(number) for number in numbers), strict=True))
-            console.event("alarm", time=time, series=one.key, kind=str(found.kind[i]), **facts)
-    if rows:
-        header = ("", *(["series"] if keyed else []), "alarm", "value", "expected", "from", "to")
-        left = [(f"({len(rows) - _MOST_SHOWN:,} more)", *[""] * (len(header) - 1))] if len(rows) > _MOST_SHOWN else []
-        console.table([header, *rows[:_MOST_SHOWN], *left])
-    return len(rows)
-
-
-def _finite(value: float) -> float | None:
-    from math import isfinite
-
-    return float(value) if isfinite(value) else None
+            parts = {"value": one.values[i], "expected": found.expected[i], "low": found.low[i], "high": found.high[i]}
+            value, expected, low, high = (f"{part:.4g}" for part in parts.values())
+            words = f"{one.key + ', ' if one.key else ''}{time}: {value}, expected {expected} ({low} to {high})"
+            facts = {name: float(part) if isfinite(part) else None for name, part in parts.items()}
+            console.fact(str(found.kind[i]), words, "alarm", time=time, series=one.key, **facts)
+    return sum(len(one.alarms) for one in scored)
 
 
 def _write_page(

@@ -150,9 +150,7 @@ class DetectionModel:
             "false_alarms": self._unused.false_alarms,
             "side": self._unused.side,
             "quiet": self._unused.quiet,
-            "series": [
-                [key, self._ends[key], state] for key, (state, _) in zip(self._scorers, states, strict=True)
-            ],
+            "series": [[key, self._ends[key], state] for key, (state, _) in zip(self._scorers, states, strict=True)],
         }
         return parameters, arrays
 

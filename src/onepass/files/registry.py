@@ -26,6 +26,7 @@ _MODULES = {
     "BayesianTabularClassifier": "onepass.tables.estimators",
     "BayesianTabularRegressor": "onepass.tables.estimators",
     "ContextualBandit": "onepass.decisions.bandit",
+    "DetectionModel": "onepass.tables.detection_model",
     "FleetEstimator": "onepass.estimators",
     "ForecastingFleet": "onepass.forecasting",
     "KalmanNetwork": "onepass.paper.kalman_network",

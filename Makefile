@@ -120,7 +120,7 @@ lock:  ## resolve the dependencies anew into requirements*.lock (needs uv)
 	uv pip compile pyproject.toml --extra bench $(RESOLVE) -c requirements.lock -o requirements-bench.lock
 	uv pip compile pyproject.toml --extra docs $(RESOLVE) -c requirements.lock -o requirements-docs.lock
 	uv pip compile pyproject.toml --extra serve --extra postgres $(RESOLVE) -c requirements.lock -o requirements-serve.lock
-	printf '%s\n' hypothesis pytest | uv pip compile pyproject.toml - --extra skpro --extra postgres $(RESOLVE) -o requirements-skpro.lock
+	printf '%s\n' hypothesis pytest | uv pip compile pyproject.toml - --extra skpro --extra sktime --extra postgres $(RESOLVE) -o requirements-peers.lock
 	printf '%s\n' setuptools Cython scipy | uv pip compile - $(RESOLVE) -c requirements.lock -o requirements-build.lock
 	uv pip compile pyproject.toml requirements-build.lock --extra cli --extra plots $(RESOLVE) -c requirements.lock -o requirements-demo.lock
 	echo ziglang | uv pip compile - $(RESOLVE) -o requirements-compiler.lock

@@ -117,9 +117,9 @@ ADDITIONS: dict[str, tuple[str | None, str, str]] = {
         "service/operations/pause_arms.py",
         """
         from onepass.service.web.table import OPERATIONS
-        print([one.address for one in OPERATIONS if one.name == "pause_arms"])
+        print([one.address for one in OPERATIONS if "pause" in one.name])
         """,
-        "['/v1/models/{name}/pause']",
+        "['/v1/models/{name}/pause', '/v1/models/{name}/paused']",
     ),
     "served-model": (
         "service/served/river.py",

@@ -37,11 +37,10 @@ def without(packages: list[str], code: str, *arguments: str) -> subprocess.Compl
 
 
 def test_extras_name_the_packages_that_pyproject_installs() -> None:
-    names = {"prometheus-client": "prometheus_client"}
     for extra, packages in PACKAGES.items():
         found = [re.match(r"[\w-]+", one) for one in PROJECT["optional-dependencies"][extra]]
         asked = {one[0] for one in found if one} - {PROJECT["name"], "uvloop"}  # uvloop: faster where it exists
-        assert {names.get(one, one) for one in asked} == set(packages), extra
+        assert {one.replace("-", "_") for one in asked} == set(packages), extra
 
 
 def test_all_has_every_extra_for_users() -> None:

@@ -65,7 +65,7 @@ def test_links_of_the_description_on_pypi_are_addresses_of_the_same_files() -> N
     assert [link for link in made if "://" not in link] == []
     for old, new in zip(given, made, strict=True):
         assert new == old or re.fullmatch(re.escape(source) + "/(blob|raw)/v1[.]2[.]3/" + re.escape(old), new), old
-    assert f"]({source}/raw/v1.2.3/docs/images/fig5_examples.png)" in project_description("1.2.3")
+    assert f"]({source}/raw/v1.2.3/docs/images/playground.gif)" in project_description("1.2.3")
 
 
 def test_everything_that_installs_the_package_uses_its_published_name() -> None:

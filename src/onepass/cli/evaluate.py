@@ -113,10 +113,11 @@ def score_files(
         if (target is None) == (path is None):
             raise click.UsageError("Give either --target, for a new model, or --model, for a saved one.")
         from onepass.tables.inputs import Inputs
-        from onepass.tables.readers.paths import expand
+        from onepass.tables.readers.addresses import located
 
         schema = schema_options(target or "", shape)
-        inputs = Inputs(tuple(expand(files)), 1, replace(reading, notation=schema.notation))
+        found, reading = located(files, replace(reading, notation=schema.notation))
+        inputs = Inputs(found, 1, reading)
         inputs = replace(inputs, whole_records=rejecting.rejects is not None)
         check_distinct_paths([*inputs.files, *([path] if path else [])], html=html, rejects=rejecting.rejects)
         if html is not None:

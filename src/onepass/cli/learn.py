@@ -85,7 +85,8 @@ def learn(
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
         from onepass.tables.inputs import Inputs
 
-        inputs = Inputs(given_files(files, learning.again, console), passes, reading)
+        found, reading = given_files(files, reading, learning.again, console)
+        inputs = Inputs(found, passes, reading)
         inputs = replace(inputs, whole_records=rejecting.rejects is not None)
         check_stream(inputs, learning.resume)
         written = {"MODEL": model} if out is None else {"out": out}

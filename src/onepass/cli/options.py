@@ -313,7 +313,12 @@ reading = _gathered(
         help="The first line of a CSV file is a row, not the names of the columns; they are called column_1, "
         "column_2, ...",
     ),
-    click.option("--table", metavar="NAME", help="The table of a database to read; not needed if it has only one."),
+    click.option(
+        "--table",
+        metavar="NAME",
+        help="The table of a database to read, not needed if it has only one; or the sheet of a workbook, by default "
+        "the first with anything in it.",
+    ),
     click.option("--sql", metavar="QUERY", help="Read the result of this SQL query of a database, instead of a table."),
     click.option(
         "--where",

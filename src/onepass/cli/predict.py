@@ -96,11 +96,11 @@ def predict(
 
     with Console(as_json=as_json, quiet=quiet, to_stderr=out is None) as console, user_errors():
         from onepass.tables.prediction import as_given_levels
-        from onepass.tables.readers.paths import expand
+        from onepass.tables.readers.addresses import located
         from onepass.tables.readers.registry import open_source
         from onepass.tables.writing import format_of
 
-        inputs = expand(files)
+        inputs, reading = located(files, reading)
         check_distinct_paths([model, *inputs], out=out, rejects=rejecting.rejects)
         known = load_model(model)
         if out is not None:

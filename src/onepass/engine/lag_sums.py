@@ -37,9 +37,9 @@ class Plan:
     settings : dict
         ``views``: (logarithm, difference) of each; ``members``: of each (view, rate, lags, kinds, frequencies,
         tiers), where kinds are those of columns: 0 for the constant, which comes first, 1 for a cosine, 2 for a sine, 3
-        for an input; and tiers are numbers of lags. ``horizon``, ``n_tests``, ``n_inputs``, ``season``; ``pause``: values
-        between the end of one test forecast and the start of the next; and ``outliers``: deviations from which on a
-        value is held back.
+        for an input; and tiers are numbers of lags. ``horizon``, ``n_tests``, ``n_inputs``, ``season``; ``pause``:
+        values between the end of one test forecast and the start of the next; and ``outliers``: deviations from which
+        on a value is held back.
     """
 
     def __init__(self, settings):

@@ -5,6 +5,7 @@ from onepass.forecasting.fleet import ForecastingFleet
 from onepass.forecasting.forecast import Forecast
 from onepass.forecasting.forecaster import BayesianForecaster
 from onepass.forecasting.members import Member, default_members
+from onepass.forecasting.reconciliation import reconcile
 from onepass.forecasting.revisions import TooLateError
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Member",
     "TooLateError",
     "default_members",
+    "reconcile",
 ]
 
 

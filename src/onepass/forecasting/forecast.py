@@ -55,6 +55,8 @@ class Forecast(Prediction):
     ----------
     cov : (h, h) array
         Covariance of the steps.
+    limit : float or None
+        What values can't be below.
     members : list of MemberForecast
         The members that had a forecast, those with the largest share first.
     decomposition : Components
@@ -74,7 +76,7 @@ class Forecast(Prediction):
     Steps of a random walk depend on each other, so their sum is less certain than that of independent values.
     """
 
-    __slots__ = ("_components", "_limit", "_origin", "cov", "members")
+    __slots__ = ("_components", "_origin", "cov", "limit", "members")
 
     def __init__(
         self,
@@ -96,7 +98,7 @@ class Forecast(Prediction):
         super().__init__(_FAMILY, moments, np.zeros_like(mean), density, units=units)
         self.cov = cov
         self.members = [] if members is None else members
-        self._limit = limit
+        self.limit = limit
         self._origin = origin
         self._components = components
 
@@ -117,7 +119,7 @@ class Forecast(Prediction):
         values, vectors = np.linalg.eigh(self.cov)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         paths = self.moments.mean + generator.standard_normal((as_count(n, "n"), len(values))) @ root.T
-        return np.asarray(paths if self._limit is None else np.maximum(paths, self._limit))
+        return np.asarray(paths if self.limit is None else np.maximum(paths, self.limit))
 
     def total(self, start: int = 0, stop: int | None = None) -> Prediction:
         """Distribution of the sum of the steps from ``start`` up to ``stop``, by default of all."""
@@ -129,11 +131,11 @@ class Forecast(Prediction):
         def density(y: ArrayLike) -> Any:
             return -0.5 * (np.square(np.asarray(y) - mean) / var + np.log(2.0 * np.pi * var))
 
-        units = None if self._limit is None else AtLeast(self._limit * np.size(self.moments.mean[steps]))
+        units = None if self.limit is None else AtLeast(self.limit * np.size(self.moments.mean[steps]))
         return Prediction(_FAMILY, PredictedMoments(mean, 0.0, mean, 0.0, var), 0.0, density, units=units)
 
     def __reduce__(self) -> Any:
-        return _unpickled, (self.moments.mean, self.cov, self._limit, self.members, self.decomposition)
+        return _unpickled, (self.moments.mean, self.cov, self.limit, self.members, self.decomposition)
 
 
 def _unpickled(

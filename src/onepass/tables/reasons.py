@@ -115,6 +115,7 @@ _WORDS = {
     "not_boolean": "{name} is {shown}, neither true nor false",
     "not_an_iso_date": "{name} is {shown}, not a date such as 2024-12-31 or 2024-12-31T23:59:59",
     "not_a_date": "{name} is {shown}, not a date written {pattern}",
+    "not_of_kind": "{name} is {shown}, not {expected}",
     "missing": "{name} is missing",
     "negative": "{name} is {shown}, which is negative",
     "zero_weight": "{column} is 0, a row that does not count: leave it out",

@@ -108,7 +108,7 @@ def test_a_route_reads_as_in_the_documentation(served: Served) -> None:
 PAGES = Path(__file__).parents[3] / "docs"
 
 
-@pytest.mark.parametrize("page", ["how-to/production.md", "tutorials/service.md"])
+@pytest.mark.parametrize("page", ["how-to/production.md", "how-to/serving.md"])
 def test_documented_metrics_are_there(page: str, served: Served) -> None:
     named = set(
         re.findall(r"\bonepass_[a-z0-9_]+", re.sub(r"onepass_[A-Za-z0-9]{20,}", "", (PAGES / page).read_text()))

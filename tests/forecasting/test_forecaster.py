@@ -54,7 +54,11 @@ def test_saved_forecasters_go_on_as_if_nothing_had_happened(tmp_path: Path, late
     for own in (model, loaded):
         own.learn(more[0], times=more[1])
     np.testing.assert_array_equal(state(loaded), state(model))
-    np.testing.assert_array_equal(loaded.forecast(7).mean, model.forecast(7).mean)
+    for horizon in (7, 5, 7):
+        np.testing.assert_array_equal(loaded.forecast(horizon).mean, model.forecast(horizon).mean)
+    copied = pickle.loads(pickle.dumps(model))
+    for horizon in (5, 6):
+        np.testing.assert_array_equal(copied.forecast(horizon).mean, model.forecast(horizon).mean)
 
 
 def test_a_spike_is_not_followed_and_a_level_shift_is() -> None:

@@ -201,6 +201,15 @@ class ForecastingFleet:
         """The times of the next ``horizon`` steps of a series."""
         return self._known_clock().times_of(self._end(key) + np.arange(1, as_count(horizon, "horizon") + 1))
 
+    def recent(self, key: Hashable) -> tuple[NDArray[Any], FloatArray]:
+        """Times and values of a series' last steps, which may be revised; none without ``revisions``."""
+        end = self._end(key)
+        if self._recent is None:
+            return np.zeros(0), np.zeros(0)
+        values = self._recent.since(key, None)[:, 0]
+        steps = np.arange(end - len(values) + 1, end + 1)[~np.isnan(values)]
+        return self._known_clock().times_of(steps), values[~np.isnan(values)]
+
     def _known_clock(self) -> Clock:
         if self._rhythm is None or not self._rhythm.is_known:
             raise ValueError("the rhythm of the series is not known before they have two times: learn them first")

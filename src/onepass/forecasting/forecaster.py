@@ -185,6 +185,14 @@ class BayesianForecaster:
         clock = self._known_clock()
         return clock.times_of(clock.last + np.arange(1, as_count(horizon, "horizon") + 1))
 
+    @property
+    def recent(self) -> tuple[NDArray[Any], FloatArray]:
+        """Times and values of the last steps, which may be revised; none without ``revisions``."""
+        if self._recent is None:
+            return np.zeros(0), np.zeros(0)
+        times, values = self._recent.latest
+        return times.view("datetime64[ns]") if times.dtype == np.int64 else times, values
+
     def _known_clock(self) -> Clock:
         if self._clock is None or not self._clock.is_known:
             raise ValueError("the rhythm of the series is not known before it has two times: learn them first")

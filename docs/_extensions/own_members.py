@@ -6,12 +6,39 @@ What comes from scikit-learn, River or Python is explained there; internals are 
 from typing import Any
 
 # What other modules of the library call, and people need not: how models are stored, copied, wrapped and joined.
-_INTERNAL = frozenset(
-    "export_state from_state close_block later keeps_sites belief_size snapshot with_members with_inputs with_outputs "
-    "continue_from_two_classes learning weigh_as weighting sample_part component_weights at_normal_score centred "
-    "in_units joined normal_score tracked tracking_score with_probabilities with_tracked without_model is_count "
-    "all_or_none bound has_number_keys get_metadata_routing".split()
-)
+_INTERNAL = {
+    "export_state",
+    "from_state",
+    "close_block",
+    "later",
+    "keeps_sites",
+    "belief_size",
+    "snapshot",
+    "with_members",
+    "with_inputs",
+    "with_outputs",
+    "continue_from_two_classes",
+    "learning",
+    "weigh_as",
+    "weighting",
+    "sample_part",
+    "component_weights",
+    "at_normal_score",
+    "centred",
+    "in_units",
+    "joined",
+    "normal_score",
+    "tracked",
+    "tracking_score",
+    "with_probabilities",
+    "with_tracked",
+    "without_model",
+    "is_count",
+    "all_or_none",
+    "bound",
+    "has_number_keys",
+    "get_metadata_routing",
+}
 
 
 def _skip(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:

@@ -26,6 +26,7 @@ extensions = [
     "doctest_blocks",
     "http_api",
     "mathml",
+    "notebooks",
     "own_members",
 ]
 exclude_patterns = ["_extensions", "_style.md", "_templates", "conftest.py"]

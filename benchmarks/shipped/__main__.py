@@ -170,7 +170,7 @@ losses within {100.0 * _CLOSE:.0f} % of the best are bold.
 ## Numbers
 
 The loss is the root mean squared error, divided by that of always predicting the mean of the targets seen before: 1 is
-no better than the mean.
+as good as the mean.
 
 {_table([one for one in results if one.task == "regression"])}
 
@@ -188,7 +188,7 @@ past, and wrong. Two remedies, tried by hand on water-flow (on the others they h
 - Learn rows as they come, as `onepass learn` and a service do: predicted row by row, as `onepass evaluate` does, 94.1 %
   lie inside at the defaults.
 
-`--drift auto` is not the default, since most tables are no series. [Check calibration](../how-to/calibration.md) says
+`--drift auto` is not the default, since most tables are not series. [Check calibration](../how-to/calibration.md) says
 how to find out whether a table needs one of them.
 
 ## Classes

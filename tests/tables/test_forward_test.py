@@ -12,7 +12,7 @@ from pyarrow import csv
 import onepass
 from onepass.estimators.rows import Rows
 from onepass.files.checkpoint import CheckpointError
-from onepass.tables.forward_record import CANDIDATES, CLEAR, IN_ORDER, NARROWEST, PERCEPTRON, SHUFFLED, ForwardTest
+from onepass.tables.forward_record import CANDIDATES, IN_ORDER, NARROWEST, ForwardTest
 from onepass.tables.forward_test import MOST, thinned
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.batches import RowBatch
@@ -123,13 +123,6 @@ def test_noise_that_fades_makes_intervals_narrower_but_not_at_will(tmp_path: Pat
     assert found[4.0].coverage is not None
     assert found[4.0].plain_coverage is not None
     assert found[4.0].coverage < found[4.0].plain_coverage
-
-
-def test_a_clear_difference_between_a_perceptron_and_a_network_decides() -> None:
-    scores = {PERCEPTRON.name: 0.0, SHUFFLED.name: 0.0}
-    for ahead, decides in ((0.0, False), (0.9 * CLEAR, False), (1.1 * CLEAR, True), (-1.1 * CLEAR, True)):
-        test = replace(_record(), scores=scores | {SHUFFLED.name: ahead})
-        assert (test.decides, test.order_matters) == (decides, False)
 
 
 @pytest.mark.parametrize("kind", ["stays", "factors"])

@@ -247,7 +247,7 @@ def _comparison_words(model: "TabularModel") -> str:
 def _forward_words(model: "TabularModel") -> str:
     """Which models were compared by tests ahead; empty if none of them was chosen so."""
     test = model.forward_test
-    if test is None or not test.decides:
+    if test is None or not test.order_matters:
         return ""
     scores = ", ".join(f"{name} {score:.2f}" for name, score in test.scores.items())
     return f"; chosen as {test.chosen} by predicting rows ahead, where the log scores in nats per row were {scores}"

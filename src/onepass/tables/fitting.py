@@ -88,7 +88,7 @@ def _test_forward(model: TabularModel, inputs: Inputs, sources: Sequence[Source]
     ahead = steps(model, replace(inputs, passes=1, shuffle=None), sources)
     rows = thinned(step.rows for step in ahead)
     model.forward_test = None if rows is None else forward_test(model, rows, seed)
-    if model.forward_test is not None and model.forward_test.decides:
+    if model.forward_test is not None and model.forward_test.order_matters:
         model.estimator = fresh(model, model.forward_test.candidate).estimator
 
 

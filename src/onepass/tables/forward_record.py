@@ -4,14 +4,12 @@ It is data: the model keeps it, commands print it, and its words are made in `on
 """
 
 from dataclasses import asdict, dataclass
-from math import inf
 from typing import Any, NamedTuple, Self
 
 from onepass.files.state import Parameters, as_number, as_tally
 
 __all__ = [
     "CANDIDATES",
-    "CLEAR",
     "DRIFTING",
     "IN_ORDER",
     "NARROWEST",
@@ -35,8 +33,6 @@ PERCEPTRON = Candidate("perceptron", is_network=False, in_order=False)
 SHUFFLED = Candidate("network shuffled", is_network=True, in_order=False)
 IN_ORDER = Candidate("network in order", is_network=True, in_order=True)
 DRIFTING = Candidate("perceptron with drift", is_network=False, in_order=True, drift=True)
-CLEAR = 0.05
-"""Nats per row by which one candidate has to be better than another to be chosen for it."""
 NARROWEST = 0.7
 """The least factor of intervals: a stretch of quiet rows must not promise a quiet future."""
 CANDIDATES = {one.name: one for one in (PERCEPTRON, SHUFFLED, IN_ORDER, DRIFTING)}
@@ -75,12 +71,6 @@ class ForwardTest:
     def order_matters(self) -> bool:
         """Whether the rows to come differ from those learned in a way that the model has to take into account."""
         return self.candidate.in_order or self.widening != 1.0
-
-    @property
-    def decides(self) -> bool:
-        """Whether it says what the model is: if the order matters, or if a perceptron and a network differ clearly."""
-        perceptron, network = (self.scores.get(one.name, -inf) for one in (PERCEPTRON, SHUFFLED))
-        return self.order_matters or abs(perceptron - network) > CLEAR
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold."""

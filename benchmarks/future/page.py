@@ -127,7 +127,7 @@ def draw(found: Sequence[Outcome]) -> bytes:
     """The coverage of every table, sorted."""
     numbers = [one for one in found if one.coverage is not None and one.random_coverage is not None]
     with house_style():
-        figure, axes = new_figure(1, 1, 7.0, 3.2, squeeze=False)
+        figure, axes = new_figure(1, 1, 7.0, 3.2)
         panel = axes[0][0]
         panel.axhspan(90.0, 98.0, color="#e8eef7", zorder=0)
         for name, title, look in (

@@ -69,8 +69,8 @@ def _answer(found: Sequence[Outcome]) -> str:
     future, random = (mean(getattr(one, name) for one in numbers) for name in ("holds", "holds_at_random"))
     return (
         "Fitted on the first 80 % of a file, the 95 % intervals of `onepass fit` contain 90 to 98 % of the rest on "
-        f"{100 * future:.0f} % of {len(numbers)} tables in the order of their files, and on {100 * random:.0f} % of them after random "
-        "splits."
+        f"{100 * future:.0f} % of {len(numbers)} tables in the order of their files, and on {100 * random:.0f} % of "
+        "them after random splits."
     )
 
 
@@ -140,6 +140,6 @@ def draw(found: Sequence[Outcome]) -> bytes:
             values = sorted(100.0 * (getattr(one, name) or 0.0) for one in numbers)
             panel.plot(values, label=title, **{**look, "linestyle": "", "markersize": 4.0})
         panel.axhline(95.0, color=GREY, linewidth=0.8)
-        panel.set(ylim=(min(-2.0, 0.0), 102.0), ylabel="inside the 95 % intervals, %", xlabel="tables, sorted")
+        panel.set(ylim=(-2.0, 102.0), ylabel="inside the 95 % intervals, %", xlabel="tables, sorted")
         panel.legend(loc="lower right")
         return render(figure, "png")

@@ -42,7 +42,7 @@ def text(results: dict[str, Any]) -> str:
 {_shares(found)}
 
 {_times(results.get("times"))}Written by `python -m benchmarks.future --data FOLDER`; [evidence](index.md) has the
-date and the machine. What a forward test is, is in [the command line](../start/command-line.md).
+date and the machine. [Models](../reference/command-line/models.md) says how `fit` tests itself forward.
 
 ## What was measured
 
@@ -69,8 +69,8 @@ def _answer(found: Sequence[Outcome]) -> str:
     future, random = (mean(getattr(one, name) for one in numbers) for name in ("holds", "holds_at_random"))
     return (
         "Fitted on the first 80 % of a file, the 95 % intervals of `onepass fit` contain 90 to 98 % of the rest on "
-        f"{future:.0%} of {len(numbers)} tables in the order of their files, and on {random:.0%} of them after random "
-        "splits."
+        f"{100 * future:.0f} % of {len(numbers)} tables in the order of their files, and on {100 * random:.0f} % of "
+        "them after random splits."
     )
 
 
@@ -91,7 +91,10 @@ def _shares(found: Sequence[Outcome]) -> str:
         numbers = [one for one in own if one.coverage is not None]
         if numbers:
             shares = [mean(getattr(one, what) for one in numbers) for what in ("holds", "holds_at_random", "is_level")]
-            cells = [*(f"{share:.0%}" for share in shares), f"{mean(one.chose_well for one in own):.0%}"]
+            cells = [
+                *(f"{100 * share:.0f} %" for share in shares),
+                f"{100 * mean(one.chose_well for one in own):.0f} %",
+            ]
             lines.append(f"| {name} | {len(own)} | " + " | ".join(cells) + " |")
     classes = sum(one.coverage is None for one in found)
     note = f"{classes} of the {len(found)} tables have classes and count in the last column only."
@@ -127,7 +130,7 @@ def draw(found: Sequence[Outcome]) -> bytes:
     """The coverage of every table, sorted."""
     numbers = [one for one in found if one.coverage is not None and one.random_coverage is not None]
     with house_style():
-        figure, axes = new_figure(1, 1, 7.0, 3.2, squeeze=False)
+        figure, axes = new_figure(1, 1, 7.0, 3.2)
         panel = axes[0][0]
         panel.axhspan(90.0, 98.0, color="#e8eef7", zorder=0)
         for name, title, look in (
@@ -137,6 +140,6 @@ def draw(found: Sequence[Outcome]) -> bytes:
             values = sorted(100.0 * (getattr(one, name) or 0.0) for one in numbers)
             panel.plot(values, label=title, **{**look, "linestyle": "", "markersize": 4.0})
         panel.axhline(95.0, color=GREY, linewidth=0.8)
-        panel.set(ylim=(min(-2.0, 0.0), 102.0), ylabel="inside the 95 % intervals, %", xlabel="tables, sorted")
+        panel.set(ylim=(-2.0, 102.0), ylabel="inside the 95 % intervals, %", xlabel="tables, sorted")
         panel.legend(loc="lower right")
         return render(figure, "png")

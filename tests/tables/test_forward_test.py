@@ -82,7 +82,10 @@ def test_other_intervals_have_the_same_mean_and_a_density_that_integrates_to_one
     plain.forward_test = replace(plain.forward_test or _record(), widening=1.0)
     wide, rows = widened(plain, factor), pa.table({"a": [0.3], "b": [-1.0]})
     before, after = (model.predict(rows) for model in (plain, wide))
-    assert after["mean"][0] == before["mean"][0]
+    if kind == "factors" and factor < 1.0:  # the mean of a factor rises with its noise, which is smaller
+        assert after["mean"][0].as_py() < before["mean"][0].as_py()
+    else:
+        assert after["mean"][0] == before["mean"][0]
     log = np.log if kind == "factors" else np.asarray
     ends = [log([found["lower"][0].as_py(), found["upper"][0].as_py()]) for found in (before, after)]
     assert np.ptp(ends[1]) == pytest.approx(factor * np.ptp(ends[0]), rel=1e-6)

@@ -24,6 +24,7 @@ _NAMED = 5  # columns of a kind, where there are many
 _WORTH_SAYING = 0.03  # milliseconds
 _DISAGREE = 0.05  # difference of coverages that is worth a warning
 _FAR_WORSE = 2.0  # errors from which on their ratio is clearer than per cents
+_ROUND = 100.0  # from this ratio on, it has no decimals
 
 
 def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
@@ -217,7 +218,7 @@ def _compared(error: float, other: float) -> str:
         return "as good as" if error <= 0.0 else "worse than"
     ratio = error / other
     if ratio > _FAR_WORSE:
-        return f"{ratio:,.3g} times the error of"
+        return f"{ratio:,.0f} times the error of" if ratio >= _ROUND else f"{ratio:.3g} times the error of"
     if abs(ratio - 1.0) < 0.005:
         return "as good as"
     return f"{abs(1.0 - ratio):.0%} {'better' if ratio < 1.0 else 'worse'} than"

@@ -8,7 +8,16 @@ from typing import Any, NamedTuple, Self
 
 from onepass.files.state import Parameters, as_number, as_tally
 
-__all__ = ["CANDIDATES", "DRIFTING", "IN_ORDER", "NARROWEST", "PERCEPTRON", "SHUFFLED", "Candidate", "ForwardTest"]
+__all__ = [
+    "CANDIDATES",
+    "DRIFTING",
+    "IN_ORDER",
+    "NARROWEST",
+    "PERCEPTRON",
+    "SHUFFLED",
+    "Candidate",
+    "ForwardTest",
+]
 
 
 class Candidate(NamedTuple):

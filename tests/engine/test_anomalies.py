@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from onepass.engine import anomalies as found_at
-from onepass.engine.anomalies import AT_LEVEL, AT_N, N_FOUND, first_state, score_values
+from onepass.engine.anomalies import AT_CONFIRMED, AT_N, N_FOUND, first_state, score_values
 from onepass.engine.forecasting import ForecastWorkspace, empty_sizing
 from onepass.engine.lag_sums import AT_ERROR_SIZE, AT_MISSING, AT_ORIGIN, AT_READY, Plan
 from tests.engine.test_lag_sums import plan
@@ -130,7 +130,7 @@ def test_a_spike_is_held_back_and_a_level_is_found_once() -> None:
     assert np.flatnonzero(kinds).tolist() == [99, 101]
     assert kinds[[99, 101]].tolist() == [found_at.SPIKE, found_at.LEVEL]
     assert series.record[AT_ORIGIN] - origin == pytest.approx(40.0, abs=2.0)
-    assert series.state[AT_LEVEL] == 0.0  # the event is over
+    assert series.state[AT_CONFIRMED] == -1.0  # nothing is in question
 
 
 def test_after_equal_values_another_one_is_as_rare_as_the_rule_of_succession_says() -> None:

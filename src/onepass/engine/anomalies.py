@@ -10,7 +10,9 @@ which are compared with their own past in the same way, and so is the largest of
 A threshold then has the rate of alarms asked for. Trackers only count how often they are exceeded, so a wild value
 moves none of them far.
 
-A value beyond its limits is held back by the forecaster until the next ones show whether it was a spike.
+A value that raises an alarm alone is a spike, or the first one of a new level: it is if the next two values are on the
+same side, by at least half as much, of what was there a season before (without a season, before the alarm). Values that
+are very far off are held back by the forecaster until that is known.
 """
 
 import cython
@@ -26,7 +28,6 @@ from cython.cimports.onepass.engine.lag_sums import (
     AT_OBSERVED,
     AT_ORIGIN,
     AT_READY,
-    AT_RUN,
     Plan,
 )
 
@@ -45,7 +46,8 @@ _LEAST_SLOPE = cython.declare(cython.double, 0.6)
 _MOST_SLOPE = cython.declare(cython.double, 4.0)
 _MOST_RARITY = cython.declare(cython.double, 6.0)  # of a single value, in means
 _WARM_UP = cython.declare(cython.double, 50.0)  # values before the first alarm
-_GROSS = cython.declare(cython.double, 20.0)  # predicted deviations from which on a value is held back in any case
+_GROSS = cython.declare(cython.double, 20.0)  # predicted deviations from which on a value is held back
+_CONFIRMED = cython.declare(cython.double, 2.0)  # values after a spike that show a new level
 _MOST_MISSING = cython.declare(cython.double, 100.0)
 
 
@@ -53,6 +55,7 @@ def first_state() -> "FloatArray":
     """What a scorer knows before the first value."""
     state = np.zeros(STATE_SIZE)
     state[AT_MEANS : AT_MEANS + N_MEANS] = 1.0
+    state[AT_CONFIRMED] = -1.0
     state[AT_TAILS : AT_TAILS + 8] = np.log([1.9, 3.0, 1.5, 2.1, 1.25, 1.5, 2.9, 5.3])
     return state
 
@@ -126,21 +129,31 @@ def _score(state, z, side, found):
     return rarity
 
 
-def _alarm(state, rarity, rarest, alone, shifted, quiet):
+def _has_moved(state, y, reference):
+    """Whether the values after a spike have shown by now that it was the first one of a new level."""
+    if state[AT_CONFIRMED] < 0.0:
+        return False
+    if (y - reference) * state[AT_JUMP] < 0.5 * state[AT_JUMP] * state[AT_JUMP]:
+        state[AT_CONFIRMED] = -1.0
+        return False
+    state[AT_CONFIRMED] += 1.0
+    if state[AT_CONFIRMED] < _CONFIRMED:
+        return False
+    state[AT_CONFIRMED] = -1.0
+    return True
+
+
+def _alarm(state, rarity, rarest, alone, moved, quiet):
     """Kind of the alarm that a value raises, or none."""
     kind = NO_ALARM
-    if state[AT_N] > _WARM_UP:
-        if shifted and state[AT_LEVEL] == 0.0:
-            kind = LEVEL
-            state[AT_LEVEL] = 1.0
-        elif rarity >= rarest and state[AT_QUIET] <= 0.0:
-            kind = SPIKE if alone else RUN
-    if rarity >= rarest or kind != NO_ALARM:
+    if moved:
+        kind = LEVEL
+    elif rarity >= rarest and state[AT_QUIET] <= 0.0 and state[AT_N] > _WARM_UP:
+        kind = SPIKE if alone else RUN
+    if rarity >= rarest or moved:
         state[AT_QUIET] = quiet
     elif state[AT_QUIET] > 0.0:
         state[AT_QUIET] -= 1.0
-    else:
-        state[AT_LEVEL] = 0.0
     return kind
 
 
@@ -177,6 +190,7 @@ def score_values(
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     with cython.nogil:
+        work.far = _GROSS
         for i in range(y.shape[0]):
             own = cython.address(state[0])
             row = cython.address(found[i, 0])
@@ -184,16 +198,13 @@ def score_values(
             size = exp(state[AT_LOG_SIZE])
             # After missing values what is expected is less certain; the forecaster's own running size is not robust.
             wider = sqrt(1.0 + min(record[AT_MISSING], _MOST_MISSING)) / record[AT_ERROR_SIZE]
-            origin = record[AT_ORIGIN]
             ready: cython.bint = record[AT_READY] > 0.0
             n_before = record[AT_OBSERVED]
             constant: cython.bint = n_before > 0.0 and record[AT_LOWEST] == record[AT_HIGHEST]
             last = record[AT_LAST]
-            work.far = _GROSS
-            if state[AT_N] >= _WARM_UP:
-                work.far = min(_GROSS, limit * size / record[AT_ERROR_SIZE])
-            if record[AT_RUN] != 0.0:  # what confirms a new level may be less far away
-                work.far *= 0.5
+            reference = state[AT_BEFORE]
+            if plan.season > _CONFIRMED:
+                reference = record[plan.at_past + plan.season - 1] + record[AT_ORIGIN]
             _learn(
                 plan,
                 cython.address(record[0]),
@@ -214,8 +225,14 @@ def score_values(
             row[FOUND_EXPECTED] = work.expected
             row[FOUND_LOW] = work.expected - limit * size * std if side <= 0 else -INFINITY
             row[FOUND_HIGH] = work.expected + limit * size * std if side >= 0 else INFINITY
-            if y[i] == y[i]:
-                outside: cython.bint = y[i] < row[FOUND_LOW] or y[i] > row[FOUND_HIGH]
-                alone: cython.bint = outside or state[AT_MEANS] <= exp(state[AT_TAILS + 2])  # nothing odd came before
-                rarity = _score(own, (y[i] - work.expected) / (size * std), side, row)
-                row[FOUND_KIND] = _alarm(own, rarity, rarest, alone, record[AT_ORIGIN] != origin, quiet)
+            if y[i] != y[i]:
+                continue
+            outside: cython.bint = y[i] < row[FOUND_LOW] or y[i] > row[FOUND_HIGH]
+            alone: cython.bint = outside or state[AT_MEANS] <= exp(state[AT_TAILS + 2])  # nothing odd came before
+            rarity = _score(own, (y[i] - work.expected) / (size * std), side, row)
+            moved: cython.bint = _has_moved(own, y[i], reference)
+            row[FOUND_KIND] = _alarm(own, rarity, rarest, alone, moved, quiet)
+            if row[FOUND_KIND] == SPIKE:
+                state[AT_CONFIRMED] = 0.0
+                state[AT_JUMP] = y[i] - work.expected
+                state[AT_BEFORE] = last

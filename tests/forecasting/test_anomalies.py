@@ -91,7 +91,7 @@ def test_what_is_expected_is_the_forecast_of_the_next_value() -> None:
     assert same >= 20  # a member's weights are the newest where a test of the members begins
 
 
-@pytest.mark.parametrize("size", [15.0, -15.0, 100.0])
+@pytest.mark.parametrize("size", [20.0, -20.0, 100.0])
 def test_spikes_are_told_from_new_levels(size: float) -> None:
     y = seasonal(700, seed=1)
     y[400] += size

@@ -58,7 +58,7 @@ class Written:
         surprise = -{0: T2.logsf(abs(z)) + np.log(2.0), 1: T2.logsf(z), -1: T2.logcdf(z)}[self.side]
         own = self.own.rarity(surprise)
         self.own.track(surprise, self.n, 0.2)
-        self.means = [m + rate * (min(own, 6.0) - m) for m, rate in zip(self.means, (0.25, 0.07), strict=True)]
+        self.means = [m + rate * (min(own, 20.0) - m) for m, rate in zip(self.means, (0.25, 0.07), strict=True)]
         rarities = [own, *(tail.rarity(mean) for tail, mean in zip(self.tails, self.means, strict=True))]
         for tail, mean in zip(self.tails, self.means, strict=True):
             tail.track(mean, self.n, 0.05)

@@ -42,8 +42,8 @@ def test_false_alarms_are_as_rare_as_asked_for(noise, side: str) -> None:  # typ
     found = AnomalyScorer(1, false_alarms=1e-3, side=side, quiet=0).score_then_learn(y)
     assert 0.3e-3 < found.alarm.mean() < 2e-3
     scores = found.score[200:]
-    for level in (0.5, 0.1, 0.01):
-        assert np.mean(scores > 1.0 - level) == pytest.approx(level, rel=0.5)
+    for level in (0.1, 0.01):
+        assert np.mean(scores > 1.0 - level) == pytest.approx(level, rel=0.3)
 
 
 def test_learning_in_any_split_gives_the_same_scores() -> None:
@@ -111,8 +111,8 @@ def test_a_run_of_slightly_odd_values_is_found_though_none_is_beyond_its_limits(
     found_runs = 0
     for seed in range(10):
         y = np.random.default_rng(seed).normal(size=1200)
-        y[1000:1015] = 2.6 * np.where(np.arange(15) % 2, 1.0, -1.0)
-        found = AnomalyScorer(1, false_alarms=1e-4).score_then_learn(y)
+        y[1000:1015] = 3.0 * np.where(np.arange(15) % 2, 1.0, -1.0)
+        found = AnomalyScorer(1, false_alarms=1e-3).score_then_learn(y)
         assert ((found.low < y) & (y < found.high))[1000:1015].all()
         found_runs += bool((found.kind[1000:1016] == "run").any())
     assert found_runs >= 8

@@ -6,10 +6,10 @@ cpdef enum:
     AT_CONFIRMED = 3  # values after a spike that are on its side; -1 where none is in question
     AT_JUMP = 4  # how far it was from what was expected
     AT_BEFORE = 5  # the value before it
-    AT_MEANS = 6  # running means of rarities
-    N_MEANS = 2
-    AT_TAILS = 8  # logarithms of the quantiles of 10 % and 1 %: of surprises, of each mean, of the largest rarity
-    STATE_SIZE = 16
+    AT_MEAN = 6  # running mean of rarities
+    AT_SURPRISES = 7  # logarithms of the quantiles of 10 % and 1 %
+    AT_EVIDENCES = 9  # the same
+    STATE_SIZE = 11
 
 # What is found about a value.
 cpdef enum:

@@ -104,7 +104,7 @@ def _sales() -> tuple[list[str], list[str]]:
     n = len(days) - 14
     file = [*rows[:n], *ahead[n:]]
     file[40], file[41] = file[41], file[40]
-    file = [*file[:90], file[89], *file[90:130], *file[133:]]
+    file = [*file[:90], file[89], *file[90:130], *file[131:180], *file[181:]]
     corrected = rows[n - 2].replace(f",{sold[n - 2]},", f",{sold[n - 2] - 9},")
     header = "date,sold,promo"
     return [header, *file], [header, corrected, *rows[n : n + 3], *ahead[n + 3 :]]

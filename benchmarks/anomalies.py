@@ -80,6 +80,7 @@ class Found(NamedTuple):
     alarm: np.ndarray
 
 
+_ANOMALY: Any = anomaly  # not typed
 Detector = Callable[[Series], FloatArray]
 
 
@@ -263,8 +264,8 @@ PEERS: dict[str, dict[str, Detector]] = {
     "HalfSpaceTrees": {"values": _of_rows(_trees, True), "changes too": _of_rows(_trees, False)},
     "OneClassSVM": {"values": _of_rows(_vectors, True), "changes too": _of_rows(_vectors, False)},
     "GaussianScorer": {
-        "all values": _of_values(lambda one: anomaly.GaussianScorer()),
-        "the last 200": _of_values(lambda one: anomaly.GaussianScorer(window_size=200)),
+        "all values": _of_values(lambda one: _ANOMALY.GaussianScorer()),
+        "the last 200": _of_values(lambda one: _ANOMALY.GaussianScorer(window_size=200)),
     },
     "StandardAbsoluteDeviation": {"": _of_values(lambda one: anomaly.StandardAbsoluteDeviation())},
     "PredictiveAnomalyDetection": {"SNARIMAX": _of_values(_predictive)},

@@ -54,12 +54,12 @@ class AnomalyScorer(base.SupervisedAnomalyDetector):
         )
         self._names: list[Any] | None = None
 
-    def score_one(self, x: Mapping[Any, float] | None, y: float) -> float:
+    def score_one(self, x: Mapping[Any, float] | None, y: Any) -> float:
         """The score of a value, with the inputs of its step, if it came next."""
         found = self._model.score(float(y), input_row(x or {}, self._known(x)))
         return float(found.score[0]) if found.score[0] == found.score[0] else 0.0
 
-    def learn_one(self, x: Mapping[Any, float] | None, y: float) -> None:
+    def learn_one(self, x: Mapping[Any, float] | None, y: Any) -> None:
         """Learn a value; NaN is a value that is missing."""
         self.score_then_learn_one(x, y)
 

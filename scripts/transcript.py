@@ -7,6 +7,7 @@ The tables that readers need to repeat a session are written beside its page. Ti
 are left out; numbers are cut after six decimals, since further ones may differ between machines.
 """
 
+import base64
 import contextlib
 import io
 import os
@@ -51,9 +52,10 @@ _DECISIONS = (
     "onepass bandit expire headline.bandit --after 0s --default 0",
     "onepass bandit show headline.bandit",
 )
+_FORECAST = "onepass forecast sales.csv --time date --target sold --inputs promo --horizon 14"
 _FORECASTS = (
     "head -3 sales.csv",
-    "onepass forecast sales.csv --time date --target sold --inputs promo --horizon 14 --out next.csv --model s.onepass",
+    f"{_FORECAST} --out next.csv --model s.onepass",
     "head -4 next.csv",
     "cat evening.csv",
     "onepass forecast evening.csv --model s.onepass --horizon 7",
@@ -204,6 +206,16 @@ def with_session(page: Path, shown: str) -> str:
     return f"{before}{_BEGIN}\n{indented}\n\n{_END}{rest.split(_END)[1]}"
 
 
+def fan_chart() -> bytes:
+    """The picture of the page that the session on forecasts writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "sales.csv").write_text(tables()["sales.csv"])
+        page = Path(folder) / "next.html"
+        _run([*_FORECAST.replace("sales.csv", f"{folder}/sales.csv").split()[1:], "--html", str(page), "--quiet"])
+        (picture,) = re.findall(r'id="figure-fan" src="data:image/svg\+xml;base64,([^"]+)"', page.read_text())
+    return base64.b64decode(picture)
+
+
 def main() -> None:
     """Write or check the pages and tables."""
     found = {page: with_session(page, shown) for page, shown in transcripts().items()}
@@ -215,6 +227,7 @@ def main() -> None:
     TABLES.mkdir(exist_ok=True)
     for path in changed:
         path.write_text(found[path], encoding="utf-8")
+    (DOCS / "images" / "fan.svg").write_bytes(fan_chart())  # not checked: its bytes depend on Matplotlib
 
 
 if __name__ == "__main__":

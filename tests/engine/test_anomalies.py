@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from onepass.engine import anomalies as found_at
-from onepass.engine.anomalies import AT_LEVEL, AT_N, N_FOUND, first_state, score_values
+from onepass.engine.anomalies import AT_CONFIRMED, AT_N, N_FOUND, first_state, score_values
 from onepass.engine.forecasting import ForecastWorkspace, empty_sizing
 from onepass.engine.lag_sums import AT_ERROR_SIZE, AT_MISSING, AT_ORIGIN, AT_READY, Plan
 from tests.engine.test_lag_sums import plan
@@ -49,8 +49,7 @@ class Written:
     """The scores as the module's text says."""
 
     def __init__(self, side: int) -> None:
-        self.tails = [Tail(1.5, 2.1), Tail(1.25, 1.5)]
-        self.own, self.last, self.means = Tail(1.9, 3.0), Tail(2.9, 5.3), [1.0, 1.0]
+        self.own, self.last, self.mean = Tail(1.9, 3.0), Tail(1.6, 2.6), 1.0
         self.side, self.log_size, self.n = side, 0.0, 0
 
     def score(self, error: float) -> tuple[float, float]:
@@ -58,12 +57,10 @@ class Written:
         surprise = -{0: T2.logsf(abs(z)) + np.log(2.0), 1: T2.logsf(z), -1: T2.logcdf(z)}[self.side]
         own = self.own.rarity(surprise)
         self.own.track(surprise, self.n, 0.2)
-        self.means = [m + rate * (min(own, 6.0) - m) for m, rate in zip(self.means, (0.25, 0.07), strict=True)]
-        rarities = [own, *(tail.rarity(mean) for tail, mean in zip(self.tails, self.means, strict=True))]
-        for tail, mean in zip(self.tails, self.means, strict=True):
-            tail.track(mean, self.n, 0.05)
-        total = self.last.rarity(max(rarities))
-        self.last.track(max(rarities), self.n, 0.05)
+        self.mean += 0.25 * (min(own, 20.0) - self.mean)
+        evidence = max(own / 2.0, self.mean)
+        total = self.last.rarity(evidence)
+        self.last.track(evidence, self.n, 0.05)
         self.n += 1
         self.log_size += max(1.0 / (self.n + 5.0), 0.01) * (1.0 if abs(z) > T2.ppf(0.75) else -1.0)
         return np.exp(-own), 1.0 - np.exp(-total)
@@ -108,7 +105,7 @@ def test_a_value_at_its_limit_is_just_as_rare_as_alarms_are(side: int) -> None:
         centre, limit = before[found_at.FOUND_EXPECTED], high if side >= 0 else low
         series = Series(plan(), rarest, side, quiet=0.0)
         series.score(y)
-        series.state[found_at.AT_MEANS : found_at.AT_MEANS + 2] = -100.0  # no evidence but the value itself
+        series.state[found_at.AT_MEAN] = -100.0  # no evidence but the value itself
         (found,) = series.score(np.array([limit + offset * (limit - centre)]))
         assert (found[found_at.FOUND_SCORE] > 1.0 - 1e-3) == expected
         assert (found[found_at.FOUND_KIND] == found_at.SPIKE) == expected
@@ -130,7 +127,7 @@ def test_a_spike_is_held_back_and_a_level_is_found_once() -> None:
     assert np.flatnonzero(kinds).tolist() == [99, 101]
     assert kinds[[99, 101]].tolist() == [found_at.SPIKE, found_at.LEVEL]
     assert series.record[AT_ORIGIN] - origin == pytest.approx(40.0, abs=2.0)
-    assert series.state[AT_LEVEL] == 0.0  # the event is over
+    assert series.state[AT_CONFIRMED] == -1.0  # nothing is in question
 
 
 def test_after_equal_values_another_one_is_as_rare_as_the_rule_of_succession_says() -> None:

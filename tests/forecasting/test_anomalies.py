@@ -40,10 +40,10 @@ def joined(parts: list[AnomalyScores]) -> AnomalyScores:
 def test_false_alarms_are_as_rare_as_asked_for(noise, side: str) -> None:  # type: ignore[no-untyped-def]
     y = noise(np.random.default_rng(1), 40_000)
     found = AnomalyScorer(1, false_alarms=1e-3, side=side, quiet=0).score_then_learn(y)
-    assert 0.3e-3 < found.alarm.mean() < 2e-3
+    assert 0.3e-3 < found.alarm.mean() < 2.6e-3
     scores = found.score[200:]
-    for level in (0.5, 0.1, 0.01):
-        assert np.mean(scores > 1.0 - level) == pytest.approx(level, rel=0.5)
+    for level in (0.1, 0.01):
+        assert np.mean(scores > 1.0 - level) == pytest.approx(level, rel=0.3)
 
 
 def test_learning_in_any_split_gives_the_same_scores() -> None:
@@ -91,7 +91,7 @@ def test_what_is_expected_is_the_forecast_of_the_next_value() -> None:
     assert same >= 20  # a member's weights are the newest where a test of the members begins
 
 
-@pytest.mark.parametrize("size", [15.0, -15.0, 100.0])
+@pytest.mark.parametrize("size", [20.0, -20.0, 100.0])
 def test_spikes_are_told_from_new_levels(size: float) -> None:
     y = seasonal(700, seed=1)
     y[400] += size
@@ -111,8 +111,8 @@ def test_a_run_of_slightly_odd_values_is_found_though_none_is_beyond_its_limits(
     found_runs = 0
     for seed in range(10):
         y = np.random.default_rng(seed).normal(size=1200)
-        y[1000:1015] = 2.6 * np.where(np.arange(15) % 2, 1.0, -1.0)
-        found = AnomalyScorer(1, false_alarms=1e-4).score_then_learn(y)
+        y[1000:1015] = 3.0 * np.where(np.arange(15) % 2, 1.0, -1.0)
+        found = AnomalyScorer(1, false_alarms=1e-3).score_then_learn(y)
         assert ((found.low < y) & (y < found.high))[1000:1015].all()
         found_runs += bool((found.kind[1000:1016] == "run").any())
     assert found_runs >= 8

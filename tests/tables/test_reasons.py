@@ -161,6 +161,14 @@ WORDS: list[tuple[Reason, str]] = [
         "are missing in 'day' before 2924, see line 4",
     ),
     (Reason("old_times", "day", 3, key="a: ", last="2024-01-05", window=30), "a: 3 of the times in 'day' are older"),
+    (
+        Reason("scored_times", "day", 3, key="a: ", last="2024-01-05"),
+        "a: 3 of the times in 'day' are not after the last one learned, 2024-01-05: values are scored once",
+    ),
+    (
+        Reason("late_times", "day", 20_000, key="", last="2024-01-05"),
+        "the times in 'day' go on 20,000 steps after the last one learned, 2024-01-05",
+    ),
     (Reason("output_name", "mean"), "'mean' has the name of a column of the forecasts"),
 ]
 

@@ -94,9 +94,7 @@ _OF_NEW = ("time", "target", "by", "season", "duplicates", "false_alarms", "side
 @options.rejecting
 @options.reading
 @options.reporting
-@click.pass_context
 def detect(
-    ctx: click.Context,
     files: tuple[str, ...],
     model: Path | None,
     out: Path | None,
@@ -129,7 +127,7 @@ def detect(
         from onepass.tables.readers.paths import expand
         from onepass.tables.readers.registry import open_source
 
-        is_new = _is_new(ctx, model, given)
+        is_new = _is_new(model, given)
         inputs = expand(files)
         outputs = {"out": out, "html": html} | ({"model": model} if is_new else {})
         check_distinct_paths(
@@ -162,11 +160,11 @@ def detect(
             )
 
 
-def _is_new(ctx: click.Context, model: Path | None, given: dict[str, Any]) -> bool:
+def _is_new(model: Path | None, given: dict[str, Any]) -> bool:
     """Whether a model is made; if not, nothing may be said that only a new one asks for."""
     if given["time"] is None and given["target"] is None and model is not None:
         for name in _OF_NEW:
-            if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            if click.get_current_context().get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
                 option = name.replace("_", "-")
                 raise click.UsageError(
                     f"--{option} is known to the model {model}; give it only with --time and --target."

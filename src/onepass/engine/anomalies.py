@@ -5,12 +5,14 @@ one of Student's distribution with two degrees of freedom. Its surprise is ``-lo
 
 How rare that is, the series' own past says: its rarity, ``-log`` of the share of larger surprises. The quantiles of
 10 % and 1 % are tracked, and ``rarity = log(10) (surprise / q_10) ** slope`` goes through both: Gaussian, exponential
-and power-law errors are close to such a curve. Runs of slightly odd values are found by two running means of rarities,
-which are compared with their own past in the same way, and so is the largest of the three: that is the score.
-A threshold then has the rate of alarms asked for. Trackers only count how often they are exceeded, so a wild value
-moves none of them far.
+and power-law errors are close to such a curve. Evidence is half the rarity of the value, or the running mean of
+rarities if that is more: a run of slightly odd values. How rare such evidence is, its own past says in the same way:
+that is the score, and a threshold then has the rate of alarms asked for. Trackers only count how often they are
+exceeded, so a wild value moves none of them far.
 
-A value beyond its limits is held back by the forecaster until the next ones show whether it was a spike.
+A value that raises an alarm alone is a spike, or the first one of a new level: it is if the next two values are on the
+same side, by at least half as much, of what was there a season before (without a season, before the alarm). Values that
+are very far off are held back by the forecaster until that is known.
 """
 
 import cython
@@ -26,7 +28,6 @@ from cython.cimports.onepass.engine.lag_sums import (
     AT_OBSERVED,
     AT_ORIGIN,
     AT_READY,
-    AT_RUN,
     Plan,
 )
 
@@ -37,23 +38,28 @@ _SIZE_RATE = cython.declare(cython.double, 0.01)
 _LEAST_LOG_SIZE = cython.declare(cython.double, -2.3)  # the deviation of a series that hardly ever changes
 _MOST_LOG_SIZE = cython.declare(cython.double, 7.0)
 _TAIL_RATE = cython.declare(cython.double, 0.2)
-_MEANS_TAIL_RATE = cython.declare(cython.double, 0.05)  # means stay high for a while: an event must not count often
+_EVIDENCE_RATE = cython.declare(cython.double, 0.05)  # evidence stays high for a while: an event must not count often
+_MEAN_RATE = cython.declare(cython.double, 0.25)
+_ODD = cython.declare(cython.double, 1.5)  # a mean of rarities that one in ten exceeds
 _TAIL_PRIOR = cython.declare(cython.double, 100.0)  # values that the first quantiles count as
 _MEMORY_10 = cython.declare(cython.double, 1000.0)  # values that a quantile remembers
 _MEMORY_1 = cython.declare(cython.double, 4000.0)
 _LEAST_SLOPE = cython.declare(cython.double, 0.6)
 _MOST_SLOPE = cython.declare(cython.double, 4.0)
-_MOST_RARITY = cython.declare(cython.double, 6.0)  # of a single value, in means
+_MOST_RARITY = cython.declare(cython.double, 20.0)  # of a single value, in the mean
 _WARM_UP = cython.declare(cython.double, 50.0)  # values before the first alarm
-_GROSS = cython.declare(cython.double, 20.0)  # predicted deviations from which on a value is held back in any case
+_GROSS = cython.declare(cython.double, 20.0)  # predicted deviations from which on a value is held back
+_CONFIRMED = cython.declare(cython.double, 2.0)  # values after a spike that show a new level
 _MOST_MISSING = cython.declare(cython.double, 100.0)
 
 
 def first_state() -> "FloatArray":
     """What a scorer knows before the first value."""
     state = np.zeros(STATE_SIZE)
-    state[AT_MEANS : AT_MEANS + N_MEANS] = 1.0
-    state[AT_TAILS : AT_TAILS + 8] = np.log([1.9, 3.0, 1.5, 2.1, 1.25, 1.5, 2.9, 5.3])
+    state[AT_MEAN] = 1.0
+    state[AT_CONFIRMED] = -1.0
+    state[AT_SURPRISES : AT_SURPRISES + 2] = np.log([1.9, 3.0])
+    state[AT_EVIDENCES : AT_EVIDENCES + 2] = np.log([1.6, 2.6])
     return state
 
 
@@ -91,32 +97,24 @@ def _track(tail, x, n, rate):
 
 def _limit(state, side, rarest):
     """How far, in sizes, a value may be from what is expected before it is an alarm of its own."""
-    tails = state + AT_TAILS
-    surprise = _with_rarity(tails, _with_rarity(tails + 2 * (N_MEANS + 1), rarest))
+    surprise = _with_rarity(state + AT_SURPRISES, 2.0 * _with_rarity(state + AT_EVIDENCES, rarest))
     p = exp(-surprise)
     return _distance(p if side == 0 else 2.0 * p)
 
 
 def _score(state, z, side, found):
-    """Fill in the tail and the score of a value; returns the rarity of all evidence."""
-    j: cython.Py_ssize_t
-    tails = state + AT_TAILS
+    """Fill in the tail and the score of a value; returns the rarity of the evidence."""
     p = _two_sided(z)
     if side != 0:
         p = 0.5 * p if z * side > 0.0 else 1.0 - 0.5 * p
     surprise = -log(p)
     n = state[AT_N] + _TAIL_PRIOR
-    own = _rarity(tails, surprise)
-    most = own
-    _track(tails, surprise, n, _TAIL_RATE)
-    for j in range(N_MEANS):
-        rate = 0.25 if j == 0 else 0.07
-        state[AT_MEANS + j] += rate * (min(own, _MOST_RARITY) - state[AT_MEANS + j])
-        most = max(most, _rarity(tails + 2 * (j + 1), state[AT_MEANS + j]))
-        _track(tails + 2 * (j + 1), state[AT_MEANS + j], n, _MEANS_TAIL_RATE)
-    last = tails + 2 * (N_MEANS + 1)
-    rarity = _rarity(last, most)
-    _track(last, most, n, _MEANS_TAIL_RATE)
+    own = _rarity(state + AT_SURPRISES, surprise)
+    _track(state + AT_SURPRISES, surprise, n, _TAIL_RATE)
+    state[AT_MEAN] += _MEAN_RATE * (min(own, _MOST_RARITY) - state[AT_MEAN])
+    evidence = max(0.5 * own, state[AT_MEAN])
+    rarity = _rarity(state + AT_EVIDENCES, evidence)
+    _track(state + AT_EVIDENCES, evidence, n, _EVIDENCE_RATE)
     state[AT_N] += 1.0
     rate = max(1.0 / (state[AT_N] + 5.0), _SIZE_RATE)
     state[AT_LOG_SIZE] += rate if fabs(z) > _MEDIAN else -rate
@@ -126,21 +124,31 @@ def _score(state, z, side, found):
     return rarity
 
 
-def _alarm(state, rarity, rarest, alone, shifted, quiet):
+def _has_moved(state, y, reference):
+    """Whether the values after a spike have shown by now that it was the first one of a new level."""
+    if state[AT_CONFIRMED] < 0.0:
+        return False
+    if (y - reference) * state[AT_JUMP] < 0.5 * state[AT_JUMP] * state[AT_JUMP]:
+        state[AT_CONFIRMED] = -1.0
+        return False
+    state[AT_CONFIRMED] += 1.0
+    if state[AT_CONFIRMED] < _CONFIRMED:
+        return False
+    state[AT_CONFIRMED] = -1.0
+    return True
+
+
+def _alarm(state, rarity, rarest, alone, moved, quiet):
     """Kind of the alarm that a value raises, or none."""
     kind = NO_ALARM
-    if state[AT_N] > _WARM_UP:
-        if shifted and state[AT_LEVEL] == 0.0:
-            kind = LEVEL
-            state[AT_LEVEL] = 1.0
-        elif rarity >= rarest and state[AT_QUIET] <= 0.0:
-            kind = SPIKE if alone else RUN
-    if rarity >= rarest or kind != NO_ALARM:
+    if moved:
+        kind = LEVEL
+    elif rarity >= rarest and state[AT_QUIET] <= 0.0 and state[AT_N] > _WARM_UP:
+        kind = SPIKE if alone else RUN
+    if rarity >= rarest or moved:
         state[AT_QUIET] = quiet
     elif state[AT_QUIET] > 0.0:
         state[AT_QUIET] -= 1.0
-    else:
-        state[AT_LEVEL] = 0.0
     return kind
 
 
@@ -177,6 +185,7 @@ def score_values(
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     with cython.nogil:
+        work.far = _GROSS
         for i in range(y.shape[0]):
             own = cython.address(state[0])
             row = cython.address(found[i, 0])
@@ -184,16 +193,13 @@ def score_values(
             size = exp(state[AT_LOG_SIZE])
             # After missing values what is expected is less certain; the forecaster's own running size is not robust.
             wider = sqrt(1.0 + min(record[AT_MISSING], _MOST_MISSING)) / record[AT_ERROR_SIZE]
-            origin = record[AT_ORIGIN]
             ready: cython.bint = record[AT_READY] > 0.0
             n_before = record[AT_OBSERVED]
             constant: cython.bint = n_before > 0.0 and record[AT_LOWEST] == record[AT_HIGHEST]
             last = record[AT_LAST]
-            work.far = _GROSS
-            if state[AT_N] >= _WARM_UP:
-                work.far = min(_GROSS, limit * size / record[AT_ERROR_SIZE])
-            if record[AT_RUN] != 0.0:  # what confirms a new level may be less far away
-                work.far *= 0.5
+            reference = state[AT_BEFORE]
+            if plan.season > _CONFIRMED:
+                reference = record[plan.at_past + plan.season - 1] + record[AT_ORIGIN]
             _learn(
                 plan,
                 cython.address(record[0]),
@@ -214,8 +220,14 @@ def score_values(
             row[FOUND_EXPECTED] = work.expected
             row[FOUND_LOW] = work.expected - limit * size * std if side <= 0 else -INFINITY
             row[FOUND_HIGH] = work.expected + limit * size * std if side >= 0 else INFINITY
-            if y[i] == y[i]:
-                outside: cython.bint = y[i] < row[FOUND_LOW] or y[i] > row[FOUND_HIGH]
-                alone: cython.bint = outside or state[AT_MEANS] <= exp(state[AT_TAILS + 2])  # nothing odd came before
-                rarity = _score(own, (y[i] - work.expected) / (size * std), side, row)
-                row[FOUND_KIND] = _alarm(own, rarity, rarest, alone, record[AT_ORIGIN] != origin, quiet)
+            if y[i] != y[i]:
+                continue
+            outside: cython.bint = y[i] < row[FOUND_LOW] or y[i] > row[FOUND_HIGH]
+            alone: cython.bint = outside or state[AT_MEAN] <= _ODD  # nothing odd came before
+            rarity = _score(own, (y[i] - work.expected) / (size * std), side, row)
+            moved: cython.bint = _has_moved(own, y[i], reference)
+            row[FOUND_KIND] = _alarm(own, rarity, rarest, alone, moved, quiet)
+            if row[FOUND_KIND] == SPIKE:
+                state[AT_CONFIRMED] = 0.0
+                state[AT_JUMP] = y[i] - work.expected
+                state[AT_BEFORE] = last

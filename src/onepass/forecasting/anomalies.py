@@ -45,11 +45,12 @@ class AnomalyScores:
     expected : the forecast of each value, from those before it
     low, high : limits; a value beyond them is an alarm of its own
     tail : how often a value is this far from what is expected, or farther
-    score : 1 less the share of values with as much evidence of an anomaly, those just before included
+    score : 1 less the share of values with as much evidence of an anomaly, those just before included; calibrated from
+        0.9 on
     kind : ``"spike"``, ``"level"`` or ``"run"`` where an alarm is raised, else ``""``
 
-    A spike is a single value beyond the limits; a level is found when the values after it stay there; a run is several
-    values that are odd only together.
+    A spike is a value that is far off with nothing odd before it; a level is found when the two values after a spike
+    stay there; a run is several values that are odd only together.
     """
 
     expected: FloatArray
@@ -62,7 +63,7 @@ class AnomalyScores:
     @property
     def alarm(self) -> NDArray[np.bool_]:
         """Whether each value raises an alarm."""
-        return self.kind != ""
+        return np.asarray(self.kind != "")
 
     def __len__(self) -> int:
         return len(self.expected)
@@ -72,9 +73,9 @@ class AnomalyScorer:
     """Scores every value of a series by how unexpected it is, then learns it.
 
     A `BayesianForecaster` says what is expected one step ahead. How far values may be from it, and how odd several in
-    a row may be, is learned from the series itself, so that alarms are as rare as asked for. A value beyond its limits
-    is not learned until the next ones show whether it was a spike or a new level. The result does not depend on how
-    the values were divided into calls.
+    a row may be, is learned from the series itself, so that alarms are as rare as asked for. A value that is very far
+    off is not learned until the next ones show whether it was a spike or a new level. The result does not depend on
+    how the values were divided into calls.
 
     Parameters
     ----------
@@ -185,8 +186,10 @@ class _ScoredSeries(BayesianForecaster):
         if len(self._found):
             rows[:] = self._found[self._steps_back(times, n)]
         kinds = np.array(KINDS)[rows[:, FOUND_KIND].astype(np.int64)]
-        columns = (FOUND_EXPECTED, FOUND_LOW, FOUND_HIGH, FOUND_TAIL, FOUND_SCORE)
-        return AnomalyScores(*(rows[:, column].copy() for column in columns), kinds)
+        expected, low, high, tail, score = np.ascontiguousarray(
+            rows[:, [FOUND_EXPECTED, FOUND_LOW, FOUND_HIGH, FOUND_TAIL, FOUND_SCORE]].T
+        )
+        return AnomalyScores(expected, low, high, tail, score, kinds)
 
     def scored_only(self, y: ArrayLike, X: Any, times: Any) -> AnomalyScores:
         """The scores that values would have."""

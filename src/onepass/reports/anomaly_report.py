@@ -108,9 +108,9 @@ def _draw(panel: Axes, model: DetectionModel, one: SeriesScores) -> None:
         panel.plot(times[at], values[at], linestyle="", marker=marker, markersize=6, color=BASELINE["color"])
     panel.margins(x=0.01)
     if model.rhythm.are_dates:
-        locator = AutoDateLocator(minticks=3, maxticks=7)
+        locator = AutoDateLocator(minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
         panel.xaxis.set_major_locator(locator)
-        panel.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+        panel.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
     else:
         panel.set_xlabel(short(model.columns.time))
     panel.set_ylabel(short(model.columns.target))

@@ -64,7 +64,7 @@ class DetectionModel:
             raise SchemaError(Reason("output_name", clash))
         self.columns, self.rhythm, self.zone, self.seasons = columns, rhythm, zone, seasons
         self._unused = AnomalyScorer(seasons or 1, false_alarms=false_alarms, side=side, quiet=quiet)
-        self._scorers: dict[str, AnomalyScorer] = {}
+        self.scorers: dict[str, AnomalyScorer] = {}
         self._ends: dict[str, int] = {}
 
     @property
@@ -75,7 +75,7 @@ class DetectionModel:
     @property
     def n_seen(self) -> int:
         """Number of values learned from all series."""
-        return sum(scorer.n_seen for scorer in self._scorers.values())
+        return sum(scorer.n_seen for scorer in self.scorers.values())
 
     def score_then_learn(self, table: SeriesTable) -> list[SeriesScores]:
         """Score each value before it is learned; all values must be later than those learned, or none is."""
@@ -96,7 +96,7 @@ class DetectionModel:
         raise SchemaError(Reason("scored_times", self.columns.time, old, key=key, last=last))
 
     def _scored(self, one: Series) -> SeriesScores:
-        scorer = self._scorers.setdefault(one.key, self._new_scorer())
+        scorer = self.scorers.setdefault(one.key, self._new_scorer())
         left_out = one.first - self._ends.get(one.key, one.first)
         if left_out:
             scorer.learn(np.full(left_out, np.nan))
@@ -137,7 +137,7 @@ class DetectionModel:
 
     def export_state(self) -> tuple[Parameters, Arrays]:
         """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
-        states = [scorer.export_state() for scorer in self._scorers.values()]
+        states = [scorer.export_state() for scorer in self.scorers.values()]
         arrays: Arrays = {}
         for place, (_, own) in enumerate(states):
             arrays |= nested(f"scorer {place}", own)
@@ -150,7 +150,7 @@ class DetectionModel:
             "false_alarms": self._unused.false_alarms,
             "side": self._unused.side,
             "quiet": self._unused.quiet,
-            "series": [[key, self._ends[key], state] for key, (state, _) in zip(self._scorers, states, strict=True)],
+            "series": [[key, self._ends[key], state] for key, (state, _) in zip(self.scorers, states, strict=True)],
         }
         return parameters, arrays
 
@@ -168,7 +168,7 @@ class DetectionModel:
             quiet=parameters["quiet"],
         )
         for place, (key, end, state) in enumerate(parameters["series"]):
-            new._scorers[str(key)] = AnomalyScorer.from_state(state, under(f"scorer {place}", arrays))
+            new.scorers[str(key)] = AnomalyScorer.from_state(state, under(f"scorer {place}", arrays))
             new._ends[str(key)] = int(as_number(end, "end"))
         return new
 

@@ -246,8 +246,8 @@ def test_arrow_batches_have_a_column_of_times(running: Running) -> None:
 @pytest.mark.parametrize("name", ["one", "many", "sales"])
 def test_a_crash_loses_nothing_and_a_replay_gives_the_same_bytes(tmp_path: Path, running: Running, name: str) -> None:
     rng = np.random.default_rng(1)
-    keys = {"key": "a"} if name == "many" else {}
-    inputs = {"promo": 1.0} if name == "sales" else {}
+    keys: dict[str, Any] = {"key": "a"} if name == "many" else {}
+    inputs: dict[str, Any] = {"promo": 1.0} if name == "sales" else {}
     model = running.model(name)
     learn(running, name, [{**record(t, value, **inputs), **keys} for t, value in enumerate(series(30))], "history")
     for t in range(30, 70):

@@ -7,6 +7,7 @@ column after it says which of both it is.
 from abc import abstractmethod
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from math import isfinite
 from threading import Lock
 from typing import Any, Self
@@ -44,6 +45,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LARGEST = 1e15  # of times that are numbers
 _YEARS = (1680, 2260)  # that nanoseconds reach
 _MOST_AHEAD = 1000  # steps
+_SHOWN = 100  # keys of a fleet
 
 
 class _SeriesRows(NumberRows):
@@ -395,7 +397,9 @@ class FleetForecasterRows(_SeriesRows):
 
     def schema(self) -> dict[str, Any]:
         """Time, inputs and target, and what keys are."""
-        return {**super().schema(), "key": {"kind": "text"}}
+        found = super().schema()
+        found["series"] |= {"n": len(self.model), "keys": list(islice(self.model.keys, _SHOWN))}
+        return {**found, "key": {"kind": "text"}}
 
     def facts(self) -> dict[str, str]:
         """What the fleet is and has learned, in words."""

@@ -229,3 +229,14 @@ def test_forecasts_over_several_horizons_leave_no_trace(tmp_path: Path) -> None:
     for own in (asked, loaded):
         np.testing.assert_array_equal(state(own), state(model))
         np.testing.assert_array_equal(own.forecast(40).cov, model.forecast(40).cov)
+
+
+@pytest.mark.parametrize("zero", [0.0, 10.0, 1000.0])
+@pytest.mark.parametrize("member", [Member((1, 7), waves=((7, (1, 2)),)), Member((1,), difference=7)])
+def test_effects_of_inputs_do_not_depend_on_where_their_zero_is(member: Member, zero: float) -> None:
+    rng = np.random.default_rng(0)
+    price = rng.choice([-1.0, 0.0, 1.0], size=(300, 1))
+    y = 50.0 - 10.0 * price[:, 0] + 8.0 * np.sin(2 * np.pi * np.arange(300) / 7) + rng.normal(size=300)
+    model = BayesianForecaster(7, members=[member]).learn(y, zero + price)
+    low, high = (model.forecast(1, [[zero + own]]).mean[0] for own in (-1.0, 1.0))
+    assert low - high == pytest.approx(20.0, abs=1.5)

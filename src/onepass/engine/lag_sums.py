@@ -334,8 +334,13 @@ def equations(member, view, tier, matrix, targets):
 
 
 def input_scale(member, column):
-    """What an input is divided by: the size it has had so far."""
-    mean_square = member.columns[column * member.n_columns + column] / max(member.state[MEMBER_WEIGHT], 1.0)
+    """What an input is divided by: its deviation so far, or its size where it has always been the same."""
+    weight = max(member.state[MEMBER_WEIGHT], 1.0)
+    mean_square = member.columns[column * member.n_columns + column] / weight
+    mean = member.columns[column * member.n_columns] / weight
+    variance = mean_square - mean * mean
+    if variance > 1e-9 * mean_square and variance > 1e-300:
+        return sqrt(variance)
     return sqrt(mean_square) if mean_square > 1e-300 else 1.0
 
 

@@ -132,7 +132,7 @@ def forward_test(model: TabularModel, rows: Rows, seed: int) -> ForwardTest | No
 
 
 def _widening(tests: list[_Ahead]) -> float:
-    """The factor that makes 95 % intervals hold 95 % of the targets ahead."""
+    """The factor that makes 95 % intervals contain 95 % of the targets ahead."""
     z = np.abs(np.concatenate([ahead.z for ahead in tests]))
     factor = float(np.quantile(z, 0.95)) / _USUAL
     return factor if np.isfinite(factor) and factor >= _WIDER else 1.0

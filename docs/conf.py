@@ -59,6 +59,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
+    "thumbnail_size": (640, 360),
     "show_signature": False,
     "min_reported_time": 1e9,
     "write_computation_times": False,

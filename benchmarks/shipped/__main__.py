@@ -174,7 +174,7 @@ as good as the mean.
 
 {_table([one for one in results if one.task == "regression"])}
 
-## Intervals that hold too little
+## Intervals that are too narrow
 
 Fewer than {100.0 * _NARROW:.0f} % of the targets lie inside 95 % intervals of onepass on these tables:
 {_too_narrow(results)}.
@@ -183,8 +183,8 @@ All of them are series whose last fifth is predicted without learning any of it,
 without drift assumes that the relation it has learned stays as it is, so it is as sure of the time to come as of the
 past, and wrong. Two remedies, tried by hand on water-flow (on the others they have not been measured):
 
-- `--drift auto` expects the weights to change. The network that the command chose holds 94.9 % with it instead of
-  79.5 %; the perceptron that it chooses when `--drift auto` is given alone holds 100 %, more than it should.
+- `--drift auto` expects the weights to change. The network that the command chose contains 94.9 % with it instead of
+  79.5 %; the perceptron that it chooses when `--drift auto` is given alone contains 100 %, more than it should.
 - Learn rows as they come, as `onepass learn` and a service do: predicted row by row, as `onepass evaluate` does, 94.1 %
   lie inside at the defaults.
 

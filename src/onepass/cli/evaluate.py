@@ -244,7 +244,7 @@ def _print_scores(console: Console, trial: "Trial", log: Rejects, html: Path | N
         *filter(None, (trial.coverage_words(), _worst(trial))),
         *set_aside_words(trial.n_set_aside),
         *([f"answers: {trial.model.verdict}"] if trial.model.verdict else []),
-        *([f"{counted(trial.n_outliers, 'target')} not believed"] if "outliers" in facts else []),
+        *([f"{counted(trial.n_outliers, 'target')} not trusted"] if "outliers" in facts else []),
         *(f"best setting of {name}: {setting}" for name, setting in trial.settings().items()),
         *([f"report: {html}"] if html is not None else []),
     ]

@@ -19,6 +19,9 @@ from onepass.service.wire import (
     ExpireRequest,
     Explained,
     ExplainRequest,
+    Forecasted,
+    ForecastRequest,
+    ForecastStep,
     LabelRequest,
     Learned,
     LearnRequest,
@@ -27,6 +30,7 @@ from onepass.service.wire import (
     RewardRequest,
     RollbackRequest,
     RowsRequest,
+    Spread,
 )
 
 __all__ = ["ModelDouble", "StateDouble"]
@@ -134,6 +138,10 @@ class ModelDouble:
     async def explain(self, request: ExplainRequest) -> Explained:
         self._note(request)
         return Explained("price", 1.0, 2.0, [], 3)
+
+    async def forecast(self, request: ForecastRequest) -> Forecasted:
+        self._note(request)
+        return Forecasted(3, [ForecastStep(1.0, 0.5, [], 7.0)], Spread(1.0, 0.5, []), [])
 
     async def waiting(self) -> dict[str, Any]:
         self._note("waiting")

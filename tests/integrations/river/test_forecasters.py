@@ -41,8 +41,9 @@ def test_a_clone_has_the_same_arguments() -> None:
 
 
 def test_rivers_evaluation_takes_it() -> None:
-    metric = metrics.MAE()
-    found = evaluate.evaluate(datasets.AirlinePassengers(), Forecaster(season_length=12, horizon=3), metric, horizon=3)
+    metric = metrics.MAE()  # type: ignore[no-untyped-call]
+    series = datasets.AirlinePassengers()  # type: ignore[no-untyped-call]
+    found = evaluate.evaluate(series, Forecaster(season_length=12, horizon=3), metric, horizon=3)
     errors = [one.get() for one in found.metrics]
     assert len(errors) == 3
     assert max(errors) < 32.8  # which a tuned SNARIMAX has on average

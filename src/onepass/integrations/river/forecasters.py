@@ -44,7 +44,7 @@ class Forecaster(time_series.base.Forecaster):
         self._model = BayesianForecaster(season_length, horizon, outliers=outliers)
         self._names: list[Any] | None = None
 
-    def learn_one(self, y: float, x: Mapping[Any, float] | None = None) -> None:
+    def learn_one(self, y: float, x: Mapping[Any, Any] | None = None) -> None:
         """Learn a value, with the inputs of its step; NaN is a value that is missing.
 
         Inputs that aren't numbers, such as the date in River's data sets, are ignored.
@@ -55,11 +55,11 @@ class Forecaster(time_series.base.Forecaster):
         self._model.learn(float(y), row)
         self._names = names
 
-    def forecast(self, horizon: int, xs: Sequence[Mapping[Any, float]] | None = None) -> list[float]:
+    def forecast(self, horizon: int, xs: Sequence[Mapping[Any, Any]] | None = None) -> list[float]:
         """Expected values of the next steps; without their inputs, these are taken to stay as they are."""
         return [float(value) for value in self.predict(horizon, xs).mean]
 
-    def predict(self, horizon: int, xs: Sequence[Mapping[Any, float]] | None = None) -> Any:
+    def predict(self, horizon: int, xs: Sequence[Mapping[Any, Any]] | None = None) -> Any:
         """Joint distribution of the next steps, a `onepass.forecasting.Forecast`."""
         steps = as_count(horizon, "horizon")
         if xs is not None and len(xs) != steps:
@@ -69,7 +69,7 @@ class Forecaster(time_series.base.Forecaster):
         return self._model.forecast(steps, np.array([self._inputs(x, self._names) for x in xs]))
 
     @staticmethod
-    def _inputs(x: Mapping[Any, float], names: Sequence[Any]) -> FloatArray | None:
+    def _inputs(x: Mapping[Any, Any], names: Sequence[Any]) -> FloatArray | None:
         unknown = [name for name, value in x.items() if name not in names and _is_number(value)]
         if unknown:
             raise ValueError(f"x has the input {unknown[0]!r}, which the first value did not have")

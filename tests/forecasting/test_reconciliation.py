@@ -22,7 +22,7 @@ def random_forecasts(seed: int = 0) -> dict[str, Forecast]:
 
 def conditioned(means: np.ndarray, cov: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The Gaussian of all series and steps, observed to have sums without any deviation: one at a time."""
-    rows = []
+    rows: list[np.ndarray] = []
     for total, parts in HIERARCHY.items():
         for step in range(H):
             row = np.zeros((len(KEYS), H))
@@ -30,10 +30,10 @@ def conditioned(means: np.ndarray, cov: np.ndarray) -> tuple[np.ndarray, np.ndar
             row[[KEYS.index(part) for part in parts], step] = -1.0
             rows.append(row.ravel())
     mean, cov = means.ravel().copy(), cov.copy()
-    for flat in rows:
-        gain = cov @ flat / (flat @ cov @ flat)
-        mean -= gain * (flat @ mean)
-        cov -= np.outer(gain, flat @ cov)
+    for one in rows:
+        gain = cov @ one / (one @ cov @ one)
+        mean -= gain * (one @ mean)
+        cov -= np.outer(gain, one @ cov)
     return mean.reshape(len(KEYS), H), cov
 
 

@@ -11,7 +11,7 @@ reconciled together, so that sums over the horizon agree as well.
 
 from collections.abc import Hashable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,15 +23,17 @@ from onepass.forecasting.forecast import Forecast
 
 __all__ = ["reconcile"]
 
+Key = TypeVar("Key", bound=Hashable)
+
 _JITTER = 1e-12  # relative, of what the sums are conditioned by
 
 
 def reconcile(
-    forecasts: Mapping[Any, Forecast],
-    hierarchy: Mapping[Any, Sequence[Hashable]] | ArrayLike,
+    forecasts: Mapping[Key, Forecast],
+    hierarchy: Mapping[Key, Sequence[Key]] | ArrayLike,
     *,
-    errors: Mapping[Any, ArrayLike] | None = None,
-) -> dict[Hashable, Forecast]:
+    errors: Mapping[Key, ArrayLike] | None = None,
+) -> dict[Key, Forecast]:
     """Make forecasts of totals agree with those of their parts, all by what is known about each.
 
     Parameters
@@ -88,7 +90,7 @@ def _conditioned(forecast: Forecast, mean: FloatArray, with_sums: FloatArray, fa
     return Forecast(mean, cov, limit=forecast.limit)
 
 
-def _means(forecasts: Mapping[Any, Forecast]) -> FloatArray:
+def _means(forecasts: Mapping[Key, Forecast]) -> FloatArray:
     wrong = next((one for one in forecasts.values() if not isinstance(one, Forecast)), None)
     if wrong is not None:
         raise TypeError(f"forecasts must be objects of onepass.forecasting.Forecast, got {wrong!r}")
@@ -98,7 +100,7 @@ def _means(forecasts: Mapping[Any, Forecast]) -> FloatArray:
     return np.stack([np.asarray(forecast.moments.mean) for forecast in forecasts.values()])
 
 
-def _constraints(hierarchy: Any, keys: list[Hashable]) -> FloatArray:
+def _constraints(hierarchy: Any, keys: Sequence[Hashable]) -> FloatArray:
     """One row for each sum, ``(p, n)``, that is 0 for values that agree."""
     if not isinstance(hierarchy, Mapping):
         summing = as_floats(hierarchy, "hierarchy")
@@ -128,7 +130,7 @@ def _root(cov: FloatArray) -> FloatArray:
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T)
 
 
-def _correlation(errors: Mapping[Any, ArrayLike], keys: list[Hashable]) -> FloatArray:
+def _correlation(errors: Mapping[Key, ArrayLike], keys: Sequence[Key]) -> FloatArray:
     """Correlations of series' errors, shrunk as by Schäfer and Strimmer (2005)."""
     missing = [key for key in keys if key not in errors]
     if missing:

@@ -45,7 +45,7 @@ def test_what_changes_the_service_is_noted(served: Served) -> None:
 
 def test_every_operation_that_changes_the_service_has_an_action() -> None:
     without = {one.name for one in OPERATIONS if one.method != "GET" and one.action is None}
-    assert without == {"predict", "learn", "label", "decide", "reward", "explain", "arms", "begin_session"}
+    assert without == {"predict", "forecast", "learn", "label", "decide", "reward", "explain", "arms", "begin_session"}
 
 
 def test_the_chain_goes_on_after_a_line_longer_than_what_is_read_at_once(tmp_path: Path) -> None:

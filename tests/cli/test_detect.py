@@ -70,6 +70,8 @@ def test_a_kept_model_goes_on_with_later_values(run: Run, tmp_path: Path) -> Non
     done = run("detect", write(tmp_path / "more.csv", slice(550, None)), "--model", kept, "--out", out)
     assert done.code == 0, done.err
     assert rows(out) == rows(whole)[550:]
+    assert run("undo", kept).code == 0
+    assert run("detect", tmp_path / "more.csv", "--model", kept).code == 0
     before = kept.read_bytes()
     again = run("detect", first, "--model", kept)
     assert again.code == 1
@@ -98,6 +100,7 @@ def test_what_a_model_knows_is_not_given_again(run: Run, tmp_path: Path) -> None
     done = run("detect", file, "--model", kept, "--false-alarms", "1e-3")
     assert done.code == 2
     assert "--false-alarms is known" in done.err
+    assert "onepass detect" in run("show", kept).err
     other = tmp_path / "other.onepass"
     assert run("forecast", file, *OPTIONS, "--horizon", 3, "--model", other).code == 0
     done = run("detect", file, "--model", other)

@@ -61,12 +61,15 @@ def check_writable(path: Path, option: str) -> None:
 def load_model(path: Path) -> "TabularModel":
     """Read a model that this command line made."""
     from onepass.files.checkpoint import CheckpointError, load
+    from onepass.tables.detection_model import DetectionModel
     from onepass.tables.model import TabularModel
     from onepass.tables.series_model import SeriesModel
 
     model = load(path)
     if isinstance(model, SeriesModel):
         raise CheckpointError(f"{path} forecasts series; it goes on with 'onepass forecast FILE... --model {path}'")
+    if isinstance(model, DetectionModel):
+        raise CheckpointError(f"{path} scores series; it goes on with 'onepass detect FILE... --model {path}'")
     if not isinstance(model, TabularModel):
         raise CheckpointError(f"{path} has a {type(model).__name__}; this command needs a model made by 'onepass fit'")
     return model
@@ -75,7 +78,8 @@ def load_model(path: Path) -> "TabularModel":
 def rows_learned(path: Path) -> int:
     """How many rows the model in a file has learned, whichever command made it."""
     from onepass.files.checkpoint import load
+    from onepass.tables.detection_model import DetectionModel
     from onepass.tables.series_model import SeriesModel
 
     model = load(path)
-    return model.n_seen if isinstance(model, SeriesModel) else load_model(path).n_rows
+    return model.n_seen if isinstance(model, DetectionModel | SeriesModel) else load_model(path).n_rows

@@ -21,9 +21,8 @@ __all__ = ["undo"]
 def undo(model: Path, wait: float, as_json: bool, quiet: bool) -> None:
     """Undo the last run: MODEL becomes exactly what it was before.
 
-    'onepass fit', 'onepass learn' and 'onepass forecast' keep the model that they replace as MODEL.previous-..., so one
-    step back is possible, unless MODEL was changed by something else since. The files of that run can then be learned
-    again.
+    'onepass fit', 'learn', 'forecast' and 'detect' keep the model that they replace as MODEL.previous-..., so one step
+    back is possible, unless MODEL was changed by something else since. The files of that run can then be learned again.
     """
     from onepass.cli.errors import user_errors
     from onepass.cli.paths import check_there, check_writable, rows_learned

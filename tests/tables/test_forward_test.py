@@ -120,9 +120,6 @@ def test_noise_that_fades_makes_intervals_narrower_but_not_at_will(tmp_path: Pat
     assert found[1.0].widening == 1.0
     assert NARROWEST <= found[4.0].widening < 1.0
     assert found[4.0].order_matters
-    assert found[4.0].coverage is not None
-    assert found[4.0].plain_coverage is not None
-    assert found[4.0].coverage < found[4.0].plain_coverage
 
 
 @pytest.mark.parametrize("kind", ["stays", "factors"])

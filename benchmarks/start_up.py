@@ -138,7 +138,9 @@ def footprints() -> Iterator[str]:
             found = version(distribution)
         except PackageNotFoundError:
             continue
-        milliseconds = [1e3 * (_processor_seconds_of("-c", code) - bare) for code in (f"import {package}", first)]
+        milliseconds = [
+            1e3 * max(_processor_seconds_of("-c", code) - bare, 0.0) for code in (f"import {package}", first)
+        ]
         size = _wheel_megabytes(distribution)
         cells = [f"{value:.0f}" for value in milliseconds]
         wheel = "not built" if size is None else f"{size:.1f}"

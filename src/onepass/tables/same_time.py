@@ -57,7 +57,7 @@ def one_per_time(
     if not different:
         return rows, codes, SameTime(int(repeated.sum()))
     hourly = len(rows.times) > 1 and np.median(np.diff(np.unique(rows.times))) <= HOUR
-    hours = [one for one in different if hourly and _is_put_back(rows.times[group == one])]
+    hours = [one for one in different if hourly and _is_put_back(rows.times[_rows_of(group, one)])]
     others = sorted(set(different) - set(hours))
     if others and columns.duplicates == "error":
         raise _same_time_error(rows.taken(np.isin(group, others)), columns, len(others), len(first))
@@ -77,6 +77,11 @@ def _is_repeated(rows: SeriesRows, start: int, stop: int) -> NDArray[np.bool_]:
         found[place] = shown in seen or (np.isnan(values[place]) and bool(np.isfinite(values).any()))
         seen.add(shown)
     return found
+
+
+def _rows_of(group: NDArray[np.int64], one: int) -> slice:
+    """The rows of a group, which follow each other."""
+    return slice(int(np.searchsorted(group, one)), int(np.searchsorted(group, one, side="right")))
 
 
 def _is_put_back(times: Times) -> bool:
@@ -110,14 +115,14 @@ def _merged(
 ) -> tuple[SeriesRows, NDArray[np.int64]]:
     values, inputs = rows.values.copy(), rows.inputs.copy()
     kept = np.ones(len(codes), dtype=bool)
-    for one in (*hours, *others):
-        places = np.flatnonzero(group == one)
-        how = "mean" if one in set(hours) else duplicates
-        last = places[-1]
-        if how != "last":
-            values[last] = values[places].mean() if how == "mean" else values[places].sum()
-            inputs[last] = inputs[places].mean(axis=0)
-        kept[places[:-1]] = False
+    for how, groups in (("mean", hours), (duplicates, others)):
+        for one in groups:
+            places = _rows_of(group, one)
+            last = places.stop - 1
+            if how != "last":
+                values[last] = values[places].mean() if how == "mean" else values[places].sum()
+                inputs[last] = inputs[places].mean(axis=0)
+            kept[places.start : last] = False
     return rows._replace(values=values, inputs=inputs).taken(kept), codes[kept]
 
 

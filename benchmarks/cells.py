@@ -1,4 +1,4 @@
-"""A measured figure beside that of version 0.1 and its target: what the modules of the trust page return."""
+"""A measured figure, and the bound that it has to keep: what the modules of the trust page return."""
 
 import re
 from dataclasses import dataclass
@@ -12,16 +12,22 @@ _RANGE = re.compile(rf"({_NUMBER})\s*-\s*({_NUMBER})")
 
 @dataclass(frozen=True)
 class Cell:
-    """One figure: before with the code of version 0.1, after with this one, and its target.
+    """One figure, and its bound.
 
-    A target is ``"<= 0.1"``, ``">= 90"``, a range ``"93.5-96.5"``, or words, which are shown and not compared.
+    A bound is ``"<= 0.1"``, ``">= 90"``, a range ``"93.5-96.5"``, or nothing. It is checked when the figure is
+    measured, so that a change for the worse is noticed; pages show the figure alone.
     """
 
     section: str
     name: str
-    before: float
-    after: float
-    target: str
+    value: float
+    bound: str = ""
+
+    @property
+    def line(self) -> str:
+        """What a command prints."""
+        verdict = "" if reached(self.value, self.bound) in (True, None) else f"   MISSED {self.bound}"
+        return f"{self.name:85} {self.value:10.4g}{verdict}"
 
 
 def reached(value: float, target: str) -> bool | None:

@@ -1,9 +1,10 @@
 """How fast the engine is, against the bare arithmetic and against others.
 
     make bench
+    python -m benchmarks.engine --page
 
 Every figure is a ratio of two things timed in turns in this one run, on a single BLAS thread, the median of several
-rounds; microseconds a row are printed beside it. Others get their input ready-made in the form they like best: River
+rounds, with microseconds per row. Others get their input ready-made in the form they like best: River
 dicts, Vowpal Wabbit its text (whose parsing is then part of its time, as it is when it reads a file).
 """
 
@@ -23,6 +24,7 @@ from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
+from benchmarks.charts import IMAGES, dots
 from benchmarks.endurance import hard_stream, inspect
 from benchmarks.network_speed import networks
 from benchmarks.start_up import start_up
@@ -33,6 +35,8 @@ from onepass.beliefs.full import CROSSOVER
 from onepass.files.atomic import write_atomically
 from onepass.likelihoods.mixtures import Gaussians
 
+STORED = Path(__file__).with_name("results.json")
+PAGE = Path(__file__).parents[1] / "docs" / "evidence" / "speed.md"
 _RNG = np.random.default_rng(0)
 
 
@@ -274,8 +278,37 @@ GROUPS = {
 }
 
 
+def chart(measurements: list[Measurement]) -> bytes:
+    """Draw how many times as fast as others rows are learned."""
+    rates = [one for one in measurements if ": rate over " in one.name]
+    rows = {one.name.replace(": rate over ", ", against "): {"onepass": one.ratio} for one in rates}
+    return dots(rows, "times as many rows per second as the other (more is better)", reference=1.0, log=True)
+
+
+def table(measurements: list[Measurement]) -> str:
+    """All figures, in Markdown."""
+    lines = ["| what | onepass, µs per row | the other's | figure |", "|---|---|---|---|"]
+    for one in measurements:
+        times = [f"{1e6 * seconds:.2f}" if seconds else "" for seconds in (one.ours, one.theirs)]
+        figure = f"{one.ratio:.2f}" if abs(one.ratio) >= 0.01 else f"{one.ratio:.2g}"
+        lines.append(f"| {one.name} | {' | '.join(times)} | {figure} |")
+    return "\n".join(lines)
+
+
+def write() -> None:
+    """Write chart and table of docs/evidence/speed.md from what was measured last."""
+    stored = [Measurement(**one) for one in json.loads(STORED.read_text(encoding="utf-8"))]
+    write_atomically(IMAGES / "evidence-speed.png", chart(stored))
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition("<!-- table -->\n")
+    after = rest.partition("<!-- end of table -->\n")[2]
+    PAGE.write_text(f"{before}<!-- table -->\n\n{table(stored)}\n\n<!-- end of table -->\n{after}", encoding="utf-8")
+
+
 def main() -> None:
     """Run the groups named on the command line, or all; print the table and write it down."""
+    if "--page" in sys.argv:
+        write()
+        return
     names = sys.argv[1:] or list(GROUPS)
     measurements: list[Measurement] = []
     print(f"{'':58s} {'ours us':>10s} {'other us':>10s} {'figure':>8s}")
@@ -286,7 +319,8 @@ def main() -> None:
                 measurements.append(measurement)
     if names == list(GROUPS):
         text = json.dumps([asdict(measurement) for measurement in measurements], indent=1) + "\n"
-        write_atomically(Path(__file__).with_name("results.json"), text.encode())
+        write_atomically(STORED, text.encode())
+        write()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Numbers of others on the standard regression sets, to stand beside ours: RMSE and mean test log-likelihood.
+"""Numbers of others on the standard regression sets, to compare with ours: RMSE and mean test log-likelihood.
 
 One hidden layer of 50 ReLU units (the Gaussian process aside), standardised data, the standard train/test splits.
 ``TABLE`` is from Lakshminarayanan et al. (2017), table 1, all splits; "MC dropout 2018" is the later rerun with a grid

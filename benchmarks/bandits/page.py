@@ -28,15 +28,6 @@ STORED = ROOT / "benchmarks" / "bandits.json"
 PAGE = ROOT / "docs" / "evidence" / "bandits.md"
 FIGURE = ROOT / "docs" / "images" / "bandits.png"
 BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
-REACHED = {
-    ("mnist", "network of 200 units"): ".88 at 1,500 steps/s",
-    ("mnist-conv", "convolutions"): ".90",
-    ("mnist-warm", "network of 200 units"): "6,450",
-    ("shuttle", "network of 50 units"): "4,826",
-    ("covertype", "network of 50 units"): "3,020",
-    ("adult", "network of 50 units"): "3,986",
-}
-"""Targets of our rewards."""
 _PLAIN = ({"color": GREY, "linestyle": "-"}, {"color": GREY, "linestyle": ":"})
 STYLES = (EXACT, PAPER, OTHER, BASELINE, BASELINE_2, *_PLAIN)
 
@@ -44,19 +35,16 @@ STYLES = (EXACT, PAPER, OTHER, BASELINE, BASELINE_2, *_PLAIN)
 def table(found: list[dict[str, Any]]) -> str:
     """Rewards with their standard errors, in Markdown."""
     lines = [
-        "| task | player | reward | regret | steps/s | target | published |",
-        "|---|---|---|---|---|---|---|",
+        "| task | player | reward | regret | steps/s | published |",
+        "|---|---|---|---|---|---|",
     ]
     for one in found:
         entry = ENTRIES[one["task"]]
         rewards, regrets = np.array(one["rewards"]), np.array(one["regrets"])
         digits = ",.0f" if entry.total else ".4f"
         reward, regret = _with_error(rewards, digits), _with_error(regrets, ",.0f")
-        to_reach = REACHED.get((one["task"], one["player"]), "")
         speed = f"{one['steps_per_second']:,.0f}"
-        lines.append(
-            f"| {entry.title} | {one['player']} | {reward} | {regret} | {speed} | {to_reach} | {entry.published} |"
-        )
+        lines.append(f"| {entry.title} | {one['player']} | {reward} | {regret} | {speed} | {entry.published} |")
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Boundaries that move: synthetic streams of labels, ours beside the fixed forgetting that turned out best.
+"""Boundaries that move: synthetic streams of labels, compared with the fixed forgetting that turned out best.
 
 Turning is the first experiment of Duran-Martin et al., "BONE" (2024): inputs uniform in [-3, 3]^2, weights of length
 10 that turn by 5 degrees per step, 720 steps, logistic labels, no intercept; the published figure is that of their

@@ -105,13 +105,13 @@ def outcomes(study: Study) -> list[Outcome]:
         if published is None:
             found.append(Outcome(f"{name}, wild targets", wild))
         else:
-            for words, figure in (("WoLF", published.wolf), ("the best there", published.rival)):
-                task = f"{name}, wild targets, beside {words}"
+            for words, figure in (("WoLF-TMD", published.wolf), ("the best published filter", published.rival)):
+                task = f"{name}, wild targets, next to {words}"
                 found.append(Outcome(task, wild, None, "", figure, f"<= {figure:.3f}"))
         found.append(
-            Outcome(f"{name}, clean: median error over that with outliers=0", cost.root_median, target=LARGEST_COST)
+            Outcome(f"{name}, clean: median error over that with outliers=0", cost.root_median, bound=LARGEST_COST)
         )
-        found.append(Outcome(f"{name}, clean: RMSE over that with outliers=0", cost.root_mean, target=LARGEST_COST))
+        found.append(Outcome(f"{name}, clean: RMSE over that with outliers=0", cost.root_mean, bound=LARGEST_COST))
     return found
 
 

@@ -1,6 +1,6 @@
-"""What every section is given, and what it returns: how to measure, and a figure beside those of others.
+"""What every section is given, and what it returns: how to measure, and a figure next to those of others.
 
-Our settings stand here and nowhere else: one default for all tasks, chosen on the tasks of
+Our settings are here and nowhere else: one default for all tasks, chosen on the tasks of
 `benchmarks.misbehaving.choices`, never on those that are reported.
 """
 
@@ -43,9 +43,9 @@ class Study:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One figure of ours, the best of others on the same rows, what was published, and what to reach.
+    """One figure of ours, the best of others on the same rows, what was published, and a bound.
 
-    A target is as for `benchmarks.cells.reached`; words are shown and not compared.
+    A bound is as for `benchmarks.cells.reached`. It is checked when the figure is measured; pages don't show it.
     """
 
     task: str
@@ -53,20 +53,30 @@ class Outcome:
     other: float | None = None
     by: str = ""
     published: float | None = None
-    target: str = ""
+    bound: str = ""
 
     @property
     def line(self) -> str:
         """A line of a Markdown table."""
-        answer = {True: "yes", False: "no", None: ""}[reached(self.ours, self.target)]
         other = f"{_text(self.other)} {self.by}".strip()
-        return f"| {self.task} | {_text(self.ours)} | {other} | {_text(self.published)} | {self.target} | {answer} |"
+        return f"| {self.task} | {_text(self.ours)} | {other} | {_text(self.published)} |"
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether the figure is beyond its bound."""
+        return reached(self.ours, self.bound) is False
+
+    @property
+    def ratio(self) -> float | None:
+        """A loss of ours over the best of others, or over the published one; none of accuracies and without others."""
+        best = self.published if self.other is None else self.other
+        return self.ours / best if best and self.bound.startswith("<=") else None
 
 
 def table(outcomes: Sequence[Outcome]) -> Iterator[str]:
     """Lines of a Markdown table."""
-    yield "| task | ours | best other | published | target | reached |"
-    yield "|---|---|---|---|---|---|"
+    yield "| task | onepass | best other | published |"
+    yield "|---|---|---|---|"
     for outcome in outcomes:
         yield outcome.line
 

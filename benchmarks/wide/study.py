@@ -1,4 +1,4 @@
-"""What every part is given, and what it returns: how to measure, and figures beside what they should reach.
+"""What every part is given, and what it returns: how to measure, and figures with their bounds.
 
 Findings are kept in a JSON file, part by part, so that long parts can be measured one after the other.
 """
@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.cells import reached
 from onepass.files.atomic import write_atomically
 
-__all__ = ["Figure", "Findings", "Study", "Table", "figure_lines", "number", "read", "table_lines", "write"]
+__all__ = ["Figure", "Findings", "Study", "Table", "figure_lines", "missed", "number", "read", "table_lines", "write"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Study:
 
 @dataclass(frozen=True)
 class Figure:
-    """One number, and what it should reach, as for `benchmarks.cells.reached`."""
+    """One number, and its bound, as for `benchmarks.cells.reached`; it is checked when measured, and not on pages."""
 
     what: str
     value: float
@@ -88,18 +88,18 @@ def write(file: Path, found: Mapping[str, Findings]) -> None:
 
 
 def figure_lines(figures: tuple[Figure, ...]) -> Iterator[str]:
-    """Lines of a Markdown table; those of targets and answers only where there are any."""
-    if any(figure.target for figure in figures):
-        yield "| figure | measured | target | reached |"
-        yield "|---|---|---|---|"
-        for figure in figures:
-            answer = {True: "yes", False: "no", None: ""}[reached(figure.value, figure.target)]
-            yield f"| {figure.what} | {number(figure.value)} | {figure.target} | {answer} |"
-        return
+    """Lines of a Markdown table."""
     yield "| figure | measured |"
     yield "|---|---|"
     for figure in figures:
         yield f"| {figure.what} | {number(figure.value)} |"
+
+
+def missed(figures: tuple[Figure, ...]) -> Iterator[str]:
+    """What a command adds to its tables: figures that miss their bound."""
+    for figure in figures:
+        if reached(figure.value, figure.target) is False:
+            yield f"MISSED {figure.target}: {figure.what}, {number(figure.value)}"
 
 
 def table_lines(table: Table) -> Iterator[str]:

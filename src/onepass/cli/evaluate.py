@@ -10,7 +10,7 @@ import click
 
 from onepass._extras import require
 from onepass.cli import options
-from onepass.cli.console import Console, counted
+from onepass.cli.console import Console, counted, in_columns
 from onepass.cli.left_out import tell_left_out
 from onepass.cli.rejects import RejectOptions, Rejects
 from onepass.cli.schema import schema_options, tell_choices
@@ -239,12 +239,12 @@ def _print_scores(console: Console, trial: "Trial", log: Rejects, html: Path | N
     words = [
         f"{counted(trial.rows, what)} in {console.seconds:.1f} s ({speed:,.0f} rows/s), {log.count:,} rejected"
         + ("" if trial.split is None else f"; learned from {counted(trial.model.n_rows, 'other row')}"),
-        *_columns(table),
+        *in_columns(table),
         *([f"scores of {counted(trial.rows, 'row')} are mostly chance"] if trial.is_small else []),
         *filter(None, (trial.coverage_words(), _worst(trial))),
         *set_aside_words(trial.n_set_aside),
         *([f"answers: {trial.model.verdict}"] if trial.model.verdict else []),
-        *([f"{counted(trial.n_outliers, 'target')} not believed"] if "outliers" in facts else []),
+        *([f"{counted(trial.n_outliers, 'target')} not trusted"] if "outliers" in facts else []),
         *(f"best setting of {name}: {setting}" for name, setting in trial.settings().items()),
         *([f"report: {html}"] if html is not None else []),
     ]
@@ -256,13 +256,3 @@ def _worst(trial: "Trial") -> str:
     words = trial.worst.words()
     helps = "" if trial.model.estimator.outliers else " (--outliers 0.05 has such rows do little harm)"
     return words and words + helps
-
-
-def _columns(table: list[tuple[str, ...]]) -> list[str]:
-    """A table as lines, its columns below each other."""
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = []
-    for first, *rest in table:
-        cells = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
-        lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
-    return lines

@@ -70,7 +70,7 @@ def learn(
     model; see --wait.
 
     --alarms lists the rows whose target the model does not believe, and those at which the relation has changed, each
-    judged by what was learned before it. Without --outliers, only absurd numbers are not believed; changes need
+    judged by what was learned before it. Without --outliers, only absurd numbers are distrusted; changes need
     --outliers or --drift auto.
 
     A row whose target is absurdly far from what the model predicts is set aside: it is counted, also in the summary,

@@ -134,7 +134,7 @@ def forward_test(model: TabularModel, rows: Rows, seed: int) -> ForwardTest | No
 
 
 def _widening(tests: list[_Ahead]) -> float:
-    """The factor that makes 95 % intervals hold 95 % of the targets ahead; below 1 only if the last two tests agree."""
+    """The factor that makes 95 % intervals contain 95 % of the targets ahead; below 1 only if two tests agree."""
     parts = [np.abs(ahead.z) for ahead in tests]
     factor = _factor(np.concatenate(parts))
     if factor >= _WIDER:

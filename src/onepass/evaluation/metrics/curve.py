@@ -1,14 +1,12 @@
-"""Metrics along a stream: over segments of equal length, at most 256 of them however long the stream."""
+"""Sums along a stream: over segments of equal length, at most 256 of them however long the stream."""
 
-from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
 
 from onepass._typing import FloatArray
-from onepass.evaluation.metrics.base import RowMean
 
-__all__ = ["Curve", "OverTime"]
+__all__ = ["Curve"]
 
 _SEGMENTS = 256
 _FIRST_SEGMENT = 16  # rows
@@ -57,6 +55,11 @@ class Curve:
         return curve
 
     @property
+    def n(self) -> int:
+        """Rows added."""
+        return self._n
+
+    @property
     def rows(self) -> FloatArray:
         """Rows up to the end of each segment, ``(s,)``."""
         ends = np.arange(1, -(-self._n // self._width) + 1) * self._width
@@ -75,56 +78,3 @@ class Curve:
             counts[-1] += counts[-2]
             sums[-1] += sums[-2]
         return sums / counts[:, None]
-
-
-class OverTime:
-    """Metrics over the segments of a stream, and what the model expected of them where it says so.
-
-    Parameters
-    ----------
-    metrics : those that are means over rows
-    with_std : whether predictions say how sure they are
-    """
-
-    def __init__(self, metrics: Iterable[type[RowMean[Any]]], *, with_std: bool = True) -> None:
-        self.metrics = tuple(metrics)
-        expected = [metric.expected.metric for metric in self.metrics if metric.expected is not None]
-        found = dict.fromkeys([*self.metrics, *expected])
-        self.columns = tuple(metric for metric in found if with_std or not metric.needs_std)
-        self.curve: Curve = Curve(len(self.columns))
-
-    def update(self, rows: Any) -> None:
-        """Score more rows."""
-        self.curve.add(self.numbers(rows))
-
-    def numbers(self, rows: Any) -> FloatArray:
-        """What is added up, ``(n, columns)``."""
-        found = np.empty((len(rows), len(self.columns)))
-        for i, metric in enumerate(self.columns):
-            found[:, i] = metric.per_row(rows)
-        return found
-
-    @property
-    def rows(self) -> FloatArray:
-        """Rows up to the end of each segment, ``(s,)``."""
-        return self.curve.rows
-
-    def segments(self) -> dict[str, FloatArray]:
-        """Values over each segment by name, ``(s,)``."""
-        return self.named(self.curve.means)
-
-    def quarters(self) -> dict[str, FloatArray]:
-        """Values over each quarter of the rows by name, ``(4,)``; a stream of few segments has fewer parts."""
-        sums, ends = self.curve.sums, self.rows
-        cuts = np.searchsorted(ends, np.arange(1, 5) * ends[-1] / 4)
-        lasts = np.unique(cuts)
-        totals = np.cumsum(sums, axis=0)[lasts]
-        return self.named(np.diff(totals, axis=0, prepend=0.0) / np.diff(ends[lasts], prepend=0)[:, None])
-
-    def so_far(self) -> dict[str, FloatArray]:
-        """Values over all rows up to the end of each segment by name, ``(s,)``."""
-        return self.named(np.cumsum(self.curve.sums, axis=0) / self.rows[:, None])
-
-    def named(self, means: FloatArray) -> dict[str, Any]:
-        """The values by name, of means over some rows ``(columns,)``, or of several such means ``(s, columns)``."""
-        return {metric.name: metric.of_mean(means[..., i]) for i, metric in enumerate(self.columns)}

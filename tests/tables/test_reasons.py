@@ -36,6 +36,7 @@ WORDS: list[tuple[Reason, str]] = [
     (Reason("not_boolean", "new", "maybe"), "new is 'maybe', neither true nor false"),
     (Reason("not_an_iso_date", "sold", "soon"), "sold is 'soon', not a date such as 2024-12-31"),
     (Reason("not_a_date", "sold", "soon", pattern="%d.%m.%Y"), "sold is 'soon', not a date written %d.%m.%Y"),
+    (Reason("not_of_kind", "road", "x", expected="a road number"), "road is 'x', not a road number"),
     (Reason("missing", "shop", role="key"), "the key shop is missing"),
     (Reason("negative", "w", -1.0, "weight"), "the weight w is -1, which is negative"),
     (Reason("zero_weight", "w", role="weight"), "w is 0, a row that does not count: leave it out"),
@@ -160,6 +161,14 @@ WORDS: list[tuple[Reason, str]] = [
         "are missing in 'day' before 2924, see line 4",
     ),
     (Reason("old_times", "day", 3, key="a: ", last="2024-01-05", window=30), "a: 3 of the times in 'day' are older"),
+    (
+        Reason("scored_times", "day", 3, key="a: ", last="2024-01-05"),
+        "a: 3 of the times in 'day' are not after the last one learned, 2024-01-05: values are scored once",
+    ),
+    (
+        Reason("late_times", "day", 20_000, key="", last="2024-01-05"),
+        "the times in 'day' go on 20,000 steps after the last one learned, 2024-01-05",
+    ),
     (Reason("output_name", "mean"), "'mean' has the name of a column of the forecasts"),
 ]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from onepass.tables.series import SeriesTable
     from onepass.tables.series_model import SeriesForecast, SeriesModel
 
-__all__ = ["forecast"]
+__all__ = ["forecast", "held", "output_kind", "write_table"]
 
 _MOST_SHOWN = 8  # rows of the forecast
 _OF_NEW = ("time", "target", "by", "inputs", "season", "duplicates")
@@ -145,17 +145,17 @@ def forecast(
                 check_writable(path, f"--{name}")
         if html is not None:
             require("plots", "--html")
-        kind = _kind(out)
+        kind = output_kind(out)
         sources = [open_source(file, reading) for file in inputs]
         console.tell_notes(sources)
         notation = Notation(given["decimal"], given["missing"], tuple(given["date_formats"]))
         job = _Job(sources, notation, horizon, levels, given, console)
-        with Rejects(rejecting) as log, _held(model, wait) as target:
+        with Rejects(rejecting) as log, held(model, wait) as target:
             known, table = job.new(log) if is_new else job.continued(model, log)
             tested = job.backtest(table) if is_new and given["backtest"] and table is not None else None
             found = job.forecasts(known)
             if out is not None:
-                _write(out, kind, known.table(found, levels))
+                write_table(out, kind, known.table(found, levels))
             if html is not None:
                 _write_page(html, known, found, table, tested, inputs)
             if target is not None and table is not None:
@@ -181,7 +181,7 @@ def _is_new(files: Sequence[str], model: Path | None, given: dict[str, Any]) -> 
     return True
 
 
-def _held(model: Path | None, wait: float) -> Any:
+def held(model: Path | None, wait: float) -> Any:
     """Keep other processes from writing the model meanwhile."""
     from contextlib import nullcontext
 
@@ -190,7 +190,8 @@ def _held(model: Path | None, wait: float) -> Any:
     return nullcontext() if model is None else only_writer(model, wait)
 
 
-def _kind(out: Path | None) -> str:
+def output_kind(out: Path | None) -> str:
+    """The format of an output, by its name."""
     from onepass.tables.writing import format_of
 
     kind = "csv" if out is None else format_of(out)
@@ -304,7 +305,8 @@ def _number(value: float, one: "SeriesForecast") -> str:
     return f"{value:.{decimals}f}"
 
 
-def _write(out: Path, kind: str, table: Any) -> None:
+def write_table(out: Path, kind: str, table: Any) -> None:
+    """Write an Arrow table."""
     from onepass.tables.digits import rounded_predictions
     from onepass.tables.readers.batches import as_record_batch
     from onepass.tables.writing import TableWriter

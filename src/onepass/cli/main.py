@@ -27,6 +27,7 @@ COMMANDS = {
     "predict": "onepass.cli.predict:predict",
     "evaluate": "onepass.cli.evaluate:evaluate",
     "forecast": "onepass.cli.forecast:forecast",
+    "detect": "onepass.cli.detect:detect",
     "report": "onepass.cli.report:report",
     "show": "onepass.cli.show:show",
     "export": "onepass.cli.export:export",

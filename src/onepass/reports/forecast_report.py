@@ -14,7 +14,7 @@ from onepass.reports.plots import BAND, BLACK, GREY, PAPER, drawn, house_style, 
 from onepass.tables.series import SeriesSummary
 from onepass.tables.series_model import SeriesForecast, SeriesModel
 
-__all__ = ["forecast_report"]
+__all__ = ["forecast_report", "found_section"]
 
 _FANS = (0.95, 0.8, 0.5)
 _MOST_PANELS = 6
@@ -49,7 +49,7 @@ def forecast_report(
     if tested is not None:
         sections.append(_backtest(tested))
     if found is not None:
-        sections.append(_found(found))
+        sections.append(found_section(found))
     facts = [
         ("Input", ", ".join(map(basename, files)) or "the saved model"),
         ("Values learned", f"{model.n_seen:,}"),
@@ -239,7 +239,8 @@ def _draw_coverage(panel: Axes, tested: Backtest) -> None:
     panel.legend(loc="lower left", ncols=2)
 
 
-def _found(found: SeriesSummary) -> Section:
+def found_section(found: SeriesSummary) -> Section:
+    """What was found in the files."""
     rows = tuple((name, words) for name, words in found.facts())
     read = f"{found.rejected:,} of {found.rows + found.rejected:,} rows could not be read."
     return Section(

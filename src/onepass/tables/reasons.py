@@ -220,6 +220,10 @@ _WORDS = {
     "the date right?",
     "old_times": "{key}{value:,} of the times in {column!r} are older than what can still be corrected: the last one "
     "learned is {last}, and corrections go back {window:,} steps",
+    "scored_times": "{key}{value:,} of the times in {column!r} are not after the last one learned, {last}: values are "
+    "scored once, as they come; keep only the later ones",
+    "late_times": "{key}the times in {column!r} go on {value:,} steps after the last one learned, {last}: begin a new "
+    "model",
     "output_name": "column {column!r} has the name of a column of the forecasts; rename it in the file",
     # Files that the model knows already.
     "same_content": "has the same content as {value}",

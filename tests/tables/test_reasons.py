@@ -36,6 +36,7 @@ WORDS: list[tuple[Reason, str]] = [
     (Reason("not_boolean", "new", "maybe"), "new is 'maybe', neither true nor false"),
     (Reason("not_an_iso_date", "sold", "soon"), "sold is 'soon', not a date such as 2024-12-31"),
     (Reason("not_a_date", "sold", "soon", pattern="%d.%m.%Y"), "sold is 'soon', not a date written %d.%m.%Y"),
+    (Reason("not_of_kind", "road", "x", expected="a road number"), "road is 'x', not a road number"),
     (Reason("missing", "shop", role="key"), "the key shop is missing"),
     (Reason("negative", "w", -1.0, "weight"), "the weight w is -1, which is negative"),
     (Reason("zero_weight", "w", role="weight"), "w is 0, a row that does not count: leave it out"),

@@ -1,6 +1,7 @@
 """`AnomalyScorer`: how odd every value of a series is, given all values before it, and which are alarms."""
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -192,7 +193,7 @@ class _ScoredSeries(BayesianForecaster):
 
     def scored_only(self, y: ArrayLike, X: Any, times: Any) -> AnomalyScores:
         """The scores that values would have."""
-        return self._copy().scored(y, X, times)
+        return copy(self).scored(y, X, times)
 
     def _steps_back(self, times: Any, n: int) -> NDArray[np.int64]:
         """Where the last values are among all steps, from the end: -1 is the last; steps were left out by `times`."""

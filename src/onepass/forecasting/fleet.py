@@ -1,6 +1,7 @@
 """`ForecastingFleet`: one forecaster per series, with what the series have in common learned from all of them."""
 
 from collections.abc import Hashable, Iterable, Sequence
+from copy import deepcopy
 from itertools import pairwise
 from typing import Any, Self
 
@@ -199,6 +200,15 @@ class ForecastingFleet:
     def times_ahead(self, horizon: int, key: Hashable) -> NDArray[Any]:
         """The times of the next ``horizon`` steps of a series."""
         return self._known_clock().times_of(self._end(key) + np.arange(1, as_count(horizon, "horizon") + 1))
+
+    def recent(self, key: Hashable) -> tuple[NDArray[Any], FloatArray]:
+        """Times and values of a series' last steps, which may be revised; none without ``revisions``."""
+        end = self._end(key)
+        if self._recent is None:
+            return np.zeros(0), np.zeros(0)
+        values = self._recent.since(key, None)[:, 0]
+        steps = np.arange(end - len(values) + 1, end + 1)[~np.isnan(values)]
+        return self._known_clock().times_of(steps), values[~np.isnan(values)]
 
     def _known_clock(self) -> Clock:
         if self._rhythm is None or not self._rhythm.is_known:
@@ -429,6 +439,9 @@ class ForecastingFleet:
 
     def __repr__(self) -> str:
         return f"ForecastingFleet(season_length={self._seasons or 1}, n_series={len(self)}, n_seen={self.n_seen})"
+
+    def __copy__(self) -> Self:
+        return deepcopy(self)  # learning changes arrays in place
 
     # Files.
 

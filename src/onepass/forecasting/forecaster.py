@@ -1,7 +1,7 @@
 """`BayesianForecaster`: forecasts of one series that are updated by every value, without refitting."""
 
 from collections.abc import Iterable, Sequence
-from copy import copy
+from copy import copy, deepcopy
 from typing import Any, Self
 
 import numpy as np
@@ -151,7 +151,8 @@ class BayesianForecaster:
         assert self._settled is not None
         ordered = recent.put(values, inputs, times)
         if ordered.anew:
-            fresh = self._settled._copy()
+            fresh = copy(self._settled)
+            fresh._work = self._work
             fresh._learn_in_order(ordered.values, ordered.inputs, ordered.times)
             own = {"_recent", "_settled", "revisions", "inputs"}
             vars(self).update({name: value for name, value in vars(fresh).items() if name not in own})
@@ -184,16 +185,18 @@ class BayesianForecaster:
         clock = self._known_clock()
         return clock.times_of(clock.last + np.arange(1, as_count(horizon, "horizon") + 1))
 
+    @property
+    def recent(self) -> tuple[NDArray[Any], FloatArray]:
+        """Times and values of the last steps, which may be revised; none without ``revisions``."""
+        if self._recent is None:
+            return np.zeros(0), np.zeros(0)
+        times, values = self._recent.latest
+        return times.view("datetime64[ns]") if times.dtype == np.int64 else times, values
+
     def _known_clock(self) -> Clock:
         if self._clock is None or not self._clock.is_known:
             raise ValueError("the rhythm of the series is not known before it has two times: learn them first")
         return self._clock
-
-    def _copy(self) -> Self:
-        """A forecaster that goes on from here by itself."""
-        new = copy(self)
-        vars(new).update({name: value.copy() for name, value in vars(self).items() if isinstance(value, np.ndarray)})
-        return new
 
     def _learn_in_order(self, values: FloatArray, inputs: FloatArray, times: Times | None) -> None:
         clock, values, inputs = self._in_rhythm(values, inputs, times)
@@ -276,7 +279,7 @@ class BayesianForecaster:
     def _workspace(self, horizon: int) -> ForecastWorkspace:
         if horizon not in self._work:
             assert self._plan is not None
-            kept = {self._plan.horizon: self._work[self._plan.horizon]} if self._work else {}
+            kept = {steps: work for steps, work in self._work.items() if steps == self._plan.horizon}
             self._work = {**kept, horizon: ForecastWorkspace(self._plan, horizon)}
         return self._work[horizon]
 
@@ -340,6 +343,14 @@ class BayesianForecaster:
     def __repr__(self) -> str:
         seasons = "auto" if self._seasons is None else self._seasons
         return f"BayesianForecaster(season_length={seasons}, n_seen={self.n_seen})"
+
+    def __copy__(self) -> Self:
+        """A forecaster that goes on from here by itself: learning changes arrays in place."""
+        new = type(self).__new__(type(self))
+        own = {name: value.copy() for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        vars(new).update(self.__getstate__() | own)
+        new._recent, new._settled = deepcopy(self._recent), copy(self._settled)
+        return new
 
     # Files.
 

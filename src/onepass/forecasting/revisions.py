@@ -108,6 +108,11 @@ class RecentValues:
         first: Times = np.concatenate([self._first.astype(times.dtype), np.unique(later)])[:2]
         return _clock_of(first)
 
+    @property
+    def latest(self) -> tuple[Times, FloatArray]:
+        """Times and values, sorted by time."""
+        return self._times, self._values
+
     def settle(self, ordered: InOrder) -> tuple[FloatArray, FloatArray, Times] | None:
         """Keep what can change; the values, inputs and times of what no longer can, if there are any."""
         times, values, inputs = ordered.recent

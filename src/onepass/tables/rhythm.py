@@ -16,7 +16,7 @@ from onepass.files.state import Parameters, as_number
 from onepass.forecasting.times import Clock
 from onepass.tables.columns.wording import number_text
 
-__all__ = ["DAY", "HOUR", "Rhythm", "find_rhythm"]
+__all__ = ["DAY", "HOUR", "Rhythm", "Times", "find_rhythm"]
 
 HOUR = 3_600_000_000_000  # nanoseconds
 DAY = 24 * HOUR

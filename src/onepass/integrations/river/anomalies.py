@@ -6,7 +6,7 @@ from typing import Any
 from river import base
 
 from onepass import forecasting
-from onepass.integrations.river.forecasters import input_row
+from onepass.integrations.river.forecasters import input_names, input_row
 
 __all__ = ["AnomalyScorer"]
 
@@ -54,21 +54,21 @@ class AnomalyScorer(base.SupervisedAnomalyDetector):
         )
         self._names: list[Any] | None = None
 
-    def score_one(self, x: Mapping[Any, float] | None, y: Any) -> float:
+    def score_one(self, x: Mapping[Any, Any] | None, y: Any) -> float:
         """The score of a value, with the inputs of its step, if it came next."""
         found = self._model.score(float(y), input_row(x or {}, self._known(x)))
         return float(found.score[0]) if found.score[0] == found.score[0] else 0.0
 
-    def learn_one(self, x: Mapping[Any, float] | None, y: Any) -> None:
+    def learn_one(self, x: Mapping[Any, Any] | None, y: Any) -> None:
         """Learn a value; NaN is a value that is missing."""
         self.score_then_learn_one(x, y)
 
-    def score_then_learn_one(self, x: Mapping[Any, float] | None, y: float) -> forecasting.AnomalyScores:
+    def score_then_learn_one(self, x: Mapping[Any, Any] | None, y: float) -> forecasting.AnomalyScores:
         """Score a value and learn it, in half the time of two calls: with its limits, and the alarm that it raises."""
         names = self._known(x)
         found = self._model.score_then_learn(float(y), input_row(x or {}, names))
         self._names = names
         return found
 
-    def _known(self, x: Mapping[Any, float] | None) -> list[Any]:
-        return list(x or {}) if self._names is None else self._names
+    def _known(self, x: Mapping[Any, Any] | None) -> list[Any]:
+        return input_names(x or {}) if self._names is None else self._names

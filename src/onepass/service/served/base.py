@@ -72,6 +72,10 @@ class Served(ABC):
         """Return itself, if it is a bandit; a problem that says what it can't be used for if not."""
         raise not_for(self.kind, what)
 
+    def as_forecaster(self, what: str) -> Any:
+        """Return itself, if it forecasts; a problem that says what it can't be used for if not."""
+        raise not_for(self.kind, what)
+
     def as_rows(self, what: str) -> "RowModel":
         """Return itself, if it predicts and learns rows; a problem that says what it can't be used for if not."""
         raise not_for(self.kind, what)
@@ -155,6 +159,10 @@ class RowModel(Served):
     def read(self, rows: Sequence[Inputs], keys: Sequence[Key | None]) -> tuple[Rows, Bad]:
         """Rows of single requests as numbers, and what is wrong with some, of which the numbers mean nothing."""
 
+    def unpredictable(self, rows: Rows) -> Bad:
+        """Rows that could be learned, but can't be predicted, and why."""
+        return {}
+
     @abstractmethod
     def read_targets(self, targets: Sequence[Scalar]) -> tuple[FloatArray, Bad]:
         """Targets of single requests as numbers ``(n,)``, and what is wrong with some."""
@@ -171,7 +179,7 @@ class RowModel(Served):
             return self.read_table(asked.table, learn=learn)
         rows, bad = self.read([one["x"] for one in asked.records], [one.get("key") for one in asked.records])
         if not learn:
-            raise_first(bad)
+            raise_first(bad or self.unpredictable(rows))
             return rows
         y, bad_targets = self.read_targets([one.get("y") for one in asked.records])
         raise_first({**bad_targets, **bad})

@@ -135,7 +135,7 @@ def test_only_one_side_is_suspicious() -> None:
     assert np.flatnonzero(above.alarm).tolist() == [400]
     assert np.flatnonzero(below.alarm).tolist() == [500]
     assert (above.low[30:] == -np.inf).all()
-    assert above.score[500] < 0.5
+    assert above.score[500] < 0.9
 
 
 def test_missing_values_have_no_score_and_raise_no_alarm() -> None:

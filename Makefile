@@ -60,13 +60,14 @@ test: $(BUILT)  ## lint, types, layers and tests
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n auto --dist worksteal
 
-$(VENV)-skpro/.ready: requirements-skpro.lock
-	$(PYTHON) -m venv --clear $(VENV)-skpro
-	$(VENV)-skpro/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-skpro.lock
+$(VENV)-peers/.ready: requirements-peers.lock
+	$(PYTHON) -m venv --clear $(VENV)-peers
+	$(VENV)-peers/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-peers.lock
 	@touch $@
 
-test-peers: $(BUILT) $(VENV)-skpro/.ready  ## tests with libraries that need other versions, in environments of their own
-	PYTHONPATH=src $(VENV)-skpro/bin/python -m pytest tests/integrations/skpro src/onepass/integrations/skpro docs/how-to/skpro.md
+test-peers: $(BUILT) $(VENV)-peers/.ready  ## tests with libraries that need other versions, in an environment of their own
+	PYTHONPATH=src $(VENV)-peers/bin/python -m pytest $(foreach one,skpro sktime, \
+	    tests/integrations/$(one) src/onepass/integrations/$(one) docs/how-to/$(one).md)
 
 test-all: test test-peers  ## the same, and the long versions of tests
 	$(BIN)/pytest -n auto --dist worksteal -m 'slow or hypothesis' --hypothesis-profile long
@@ -126,5 +127,5 @@ lock:  ## resolve the dependencies anew into requirements*.lock (needs uv)
 	echo ziglang | uv pip compile - $(RESOLVE) -o requirements-compiler.lock
 
 clean:  ## remove the environment and what tools left behind
-	rm -rf $(VENV) $(VENV)-wheel $(VENV)-skpro reproduction .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) $(VENV)-wheel $(VENV)-peers reproduction .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
 	find src -name '*.so' -delete

@@ -2,4 +2,4 @@
 
 from importlib.util import find_spec
 
-collect_ignore = [] if find_spec("skpro") else ["src/onepass/integrations/skpro"]
+collect_ignore = [f"src/onepass/integrations/{one}" for one in ("skpro", "sktime") if not find_spec(one)]

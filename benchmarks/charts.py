@@ -4,6 +4,7 @@ import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from matplotlib.ticker import FuncFormatter, NullFormatter
 from PIL import Image
 
 from onepass.reports.plots import BASELINE, BASELINE_2, EXACT, GREY, OTHER, PAPER, house_style, new_figure, render
@@ -59,11 +60,17 @@ def dots(
         axis.set_ylim(len(rows) - 0.5, -0.5)
         if log:
             axis.set_xscale("log")
+            left, right = axis.get_xlim()
+            axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            few = right / left < 30.0
+            axis.xaxis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}") if few else NullFormatter())
         axis.grid(visible=True, axis="both", linewidth=0.4, alpha=0.5)
         axis.set_xlabel(label)
         if len(methods) > 1:
             axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=min(len(methods), 3))
         picture = Image.open(io.BytesIO(render(figure, "png"))).convert("RGB")
     small = io.BytesIO()
-    picture.quantize(64, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(small, "png", optimize=True)  # a third of the bytes
+    picture.quantize(64, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(
+        small, "png", optimize=True
+    )  # a third of the bytes
     return small.getvalue()

@@ -3,8 +3,8 @@
 The first six figures are the error of the label's logit after one label: its distance from the exact mean, in its
 standard deviations. The logits are independent, with mean 0 and standard deviation 2 or 5. The other figures are
 accuracies of `BayesianPerceptronClassifier` on rows that were not learned, the mean over splits.
-A belief that has seen only one class expects no other, so sorted rows cost accuracy in one pass. A second pass with `refine="ep"`, which removes each row's contribution before it learns the row again,
-makes up for it.
+A belief that has seen only one class expects no other, so sorted rows cost accuracy in one pass. A second pass with
+`refine="ep"`, which removes each row's contribution before it learns the row again, makes up for it.
 
     python -m benchmarks.classes
 """
@@ -118,9 +118,7 @@ def sorted_accuracy(X: FloatArray, y: NDArray[np.intp], split: int, model: Any, 
 
 def cells() -> list[Cell]:
     """Measure all figures."""
-    found = [
-        Cell("Classes", f"logit of {n} classes, sd {std}", logit_error(n, std), "<= 0.1") for n, std in LOGITS
-    ]
+    found = [Cell("Classes", f"logit of {n} classes, sd {std}", logit_error(n, std), "<= 0.1") for n, std in LOGITS]
     titles = {"iris": "iris", "twenty": "twenty classes"}
     for name, data in problems():
         shuffled = np.mean(

@@ -29,9 +29,9 @@ from sklearn.datasets import load_diabetes
 from sklearn.linear_model import BayesianRidge
 
 import onepass
+from benchmarks.charts import IMAGES, dots
 from benchmarks.trust import explanation
 from benchmarks.uci.splits import find_datasets
-from benchmarks.charts import IMAGES, dots
 from benchmarks.wide.study import Figure, Findings, Table, figure_lines, missed, number, read, table_lines, write
 from onepass import BayesianMLPRegressor, BayesianPerceptron, BayesianPerceptronRegressor
 from onepass._typing import FloatArray
@@ -489,9 +489,12 @@ def _finding(found: dict[str, Findings]) -> str:
         return ""
     widths = [figure.value for figure in found["wide"].figures if "BayesianRidge" in figure.what]
     return (
-        "For linear models that learn their noise, whatever the prior and the order of the rows, no weight's mean is further "
-        f"from the exact one than {max(distances):.0e} of its standard deviation. With more features than rows scikit-learn's "
-        f"batch `BayesianRidge` has the narrower intervals: those here are {min(widths):.1f} to {max(widths):.1f} times as wide."
+        "For linear models that learn their noise, whatever the prior and the order of the rows, no weight's "
+        "mean is further "
+        f"from the exact one than {max(distances):.0e} of its standard deviation. With more features than rows "
+        f"scikit-learn's "
+        f"batch `BayesianRidge` has the narrower intervals: those here are {min(widths):.1f} to {max(widths):.1f} "
+        f"times as wide."
     )
 
 

@@ -128,8 +128,10 @@ def page(results: Results) -> str:
     head = [
         "# One pass over real data",
         "",
-        "How much accuracy does one pass cost, compared with a batch fit and with tuned one-pass learners? `onepass` is at",
-        f"most 0.01 less accurate than batch logistic regression on {near} of {len(results)} sets, and its log-loss is the",
+        "How much accuracy does one pass cost, compared with a batch fit and with tuned one-pass learners?",
+        "`onepass` is at",
+        f"most 0.01 less accurate than batch logistic regression on {near} of {len(results)} sets, and its",
+        "log-loss is the",
         f"lowest of all one-pass learners on {len(results) - len(lost)}. Others are better on "
         f"{', '.join(lost) or 'none'}; within {LEVEL:.0%}, which is treated as a tie, on {', '.join(close) or 'none'}.",
         "",

@@ -1,13 +1,17 @@
-"""Our River models beside River's own: time per row, and how well each row is predicted before it is learned.
+"""The River models of onepass next to River's own: time per row, and how well rows are predicted before being learned.
 
-    python -m benchmarks.river
+    python -m benchmarks.river [--page]
 
 The sets are those that come with River and need no download. Times are those of predicting a row and then learning it,
 measured in turns in this one process; what counts is the median of their ratios. River's linear models have the best
-of five learning rates, chosen afterwards by the very number that is shown. Written to docs/evidence/river.md.
+of five learning rates, chosen afterwards by the very number that is shown. What is
+found is kept in benchmarks/river.json, from which docs/evidence/river.md and its chart are written; ``--page`` writes
+them and measures nothing.
 """
 
+import json
 import random
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -17,6 +21,7 @@ from typing import Any, NamedTuple
 
 from river import datasets, evaluate, forest, linear_model, metrics, multiclass, naive_bayes, optim, preprocessing
 
+from benchmarks.charts import IMAGES, dots
 from benchmarks.timing import race, ratio
 from onepass.files.atomic import write_atomically
 from onepass.river import (
@@ -28,6 +33,7 @@ from onepass.river import (
 )
 
 PAGE = Path(__file__).parents[1] / "docs" / "evidence" / "river.md"
+STORED = Path(__file__).with_name("river.json")
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1)
 ROUNDS = 15
 MISSING = 3  # features that rows lack, in the set with features that come and go
@@ -40,6 +46,14 @@ class Score(NamedTuple):
 
     loss: float
     seconds: float
+
+
+class Losses(NamedTuple):
+    """A set's size in words, the name of the loss, and the scores of its learners."""
+
+    size: str
+    loss: str
+    scores: dict[str, Score]
 
 
 def rows_of(dataset: Any) -> Rows:
@@ -123,19 +137,53 @@ def score(rows: Any, make: Make, loss: Make, targets: bool) -> Score:
     return Score(float(value), (time.process_time() - start) / len(rows))
 
 
-def losses() -> list[str]:
-    """A table per set."""
-    lines = []
+def losses() -> dict[str, Losses]:
+    """The losses of every learner on every set."""
+    found = {}
     for name, (rows, learners, loss) in contests().items():
         kinds = len({y for _, y in rows})
         counted = "" if learners is NUMBERS else f", {kinds} classes"
-        lines += ["", f"### {name}: {len(rows)} rows, {len(rows[0][0])} features{counted}", ""]
-        lines += [f"| model | {loss.__name__} | µs per row |", "|---|---|---|"]
-        for learner, makes in learners.items():
-            found = min(score(rows, make, loss, learners is NUMBERS) for make in makes)
-            lines.append(f"| {learner} | {found.loss:.3f} | {1e6 * found.seconds:.0f} |")
-            print(name, lines[-1], flush=True)
-    return lines
+        scores = {
+            learner: min(score(rows, make, loss, learners is NUMBERS) for make in makes)
+            for learner, makes in learners.items()
+        }
+        found[name] = Losses(f"{len(rows)} rows, {len(rows[0][0])} features{counted}", loss.__name__, scores)
+        print(name, scores, flush=True)
+    return found
+
+
+def table(name: str, losses: Losses) -> list[str]:
+    """The losses on a set, in Markdown."""
+    lines = ["", f"### {name}: {losses.size}", "", f"| model | {losses.loss} | µs per row |", "|---|---|---|"]
+    return lines + [
+        f"| {learner} | {found.loss:.3f} | {1e6 * found.seconds:.0f} |" for learner, found in losses.scores.items()
+    ]
+
+
+def _ours_over_best(found: dict[str, Losses]) -> dict[str, tuple[float, float, str]]:
+    """Our lowest loss, River's lowest, and whose that is, by set."""
+    out = {}
+    for name, losses in found.items():
+        ours = min(part.loss for learner, part in losses.scores.items() if learner.startswith("**"))
+        theirs = {learner: part.loss for learner, part in losses.scores.items() if not learner.startswith("**")}
+        best = min(theirs, key=lambda learner: theirs[learner])
+        out[name] = (ours, theirs[best], best)
+    return out
+
+
+def chart(found: dict[str, Losses]) -> bytes:
+    """Draw losses over the lowest of River's models."""
+    rows = {}
+    for name, (_, theirs, _) in _ours_over_best(found).items():
+        scores = {learner.strip("*`"): part.loss / theirs for learner, part in found[name].scores.items()}
+        ours = {learner: value for learner, value in scores.items() if f"**`{learner}`**" in found[name].scores}
+        rows[name] = {
+            "onepass, perceptron": min(value for learner, value in ours.items() if "MLP" not in learner),
+            "onepass, network": next(value for learner, value in ours.items() if "MLP" in learner),
+            "River, linear, best rate": min(value for learner, value in scores.items() if "best rate" in learner),
+            "River, adaptive forest": next(value for learner, value in scores.items() if "ARF" in learner),
+        }
+    return dots(rows, "loss divided by the lowest of River's models (below 1 is better)", reference=1.0, log=True)
 
 
 def loop(make: Make, rows: Rows, ask: str) -> None:
@@ -166,7 +214,7 @@ def times() -> list[str]:
         ("TrumpApproval", rows_of(datasets.TrumpApproval), PerceptronRegressor, linear_model.LinearRegression, "y"),
     ]
     lines = [
-        "| set | features | models | ours, µs per row | River's | ratio |",
+        "| set | features | models | onepass, µs per row | River's | ratio |",
         "|---|---|---|---|---|---|",
     ]
     for name, rows, ours, theirs, kind in pairs:
@@ -191,32 +239,68 @@ def _piped(make: Make) -> Any:
     return preprocessing.StandardScaler() | make()
 
 
-def main() -> None:
+def page(timed: list[str], found: dict[str, Losses]) -> str:
+    """The whole page."""
+    pairs = _ours_over_best(found)
+    ahead = [name for name, (ours, theirs, _) in pairs.items() if ours < theirs]
+    lost = [f"{name} ({best})" for name, (ours, theirs, best) in pairs.items() if ours >= theirs]
+    ratios = [float(line.split("|")[-2]) for line in timed[2:]]
     head = [
         "# River: times and losses",
         "",
-        "How long our River models take per row, and how well they predict, beside River's own models. Written by",
-        "`python -m benchmarks.river`, on sets that come with River and need no download; [evidence](index.md) has the",
-        "date and the machine.",
+        "How well do the River models of `onepass` predict, and what do they cost, compared with River's own?",
+        "With default",
+        f"arguments the better of perceptron and network has a lower loss than every one of River's on {len(ahead)} of",
+        f"{len(found)} sets; River is better on {' and '.join(lost) or 'none'}. A row takes {min(ratios):.1f} to "
+        f"{max(ratios):.1f} times as long as with River's linear models.",
         "",
-        "## Time per row",
+        "![Losses divided by the lowest of River's models](../images/evidence-river.png)",
         "",
-        "The time to predict a row and then learn it, in microseconds of processor time. Ours and River's model take",
-        f"turns in one process; times are medians of {ROUNDS} rounds, and the ratio is the median of ours divided by",
-        "River's.",
-        "",
+        "Written by `python -m benchmarks.river`, on sets that come with River and need no download;",
+        "[evidence](index.md)",
+        "has the date and the machine.",
     ]
-    middle = [
+    losses_lines = [
         "",
         "## Losses",
         "",
         "Every row is predicted before it is learned; lower is better. River's scalers scale the features, and targets",
-        "that are numbers. Ours are bold and have their default arguments. `best rate` is the best of the learning",
-        f"rates {', '.join(map(str, RATES))}, chosen afterwards by the very loss that is shown; `as it comes` is",
-        "River's default. The times include the scalers and the metric.",
+        "that are numbers. The models of `onepass` are bold and have their default arguments. `best rate` is the",
+        "best of",
+        f"the learning rates {', '.join(map(str, RATES))}, chosen afterwards by the very loss that is shown;",
+        "`as it comes` is River's default. The times include the scalers and the metric.",
+        *(line for name, losses in found.items() for line in table(name, losses)),
     ]
-    text = "\n".join([*head, *times(), *middle, *losses(), ""])
-    write_atomically(PAGE, text.encode())
+    times_lines = [
+        "",
+        "## Time per row",
+        "",
+        "The time to predict a row and then learn it, in microseconds of processor time. Both models take turns in one",
+        f"process; times are medians of {ROUNDS} rounds, and the ratio is the median of onepass divided by River's.",
+        "",
+        *timed,
+    ]
+    return "\n".join([*head, *losses_lines, *times_lines, ""])
+
+
+def read() -> tuple[list[str], dict[str, Losses]]:
+    """What was measured last."""
+    stored = json.loads(STORED.read_text(encoding="utf-8"))
+    found = {
+        name: Losses(size, loss, {learner: Score(*part) for learner, part in scores.items()})
+        for name, (size, loss, scores) in stored["losses"].items()
+    }
+    return stored["times"], found
+
+
+def main() -> None:
+    """Measure; ``--page`` writes the page from what was measured last."""
+    if "--page" not in sys.argv:
+        measured = {"times": times(), "losses": losses()}
+        write_atomically(STORED, (json.dumps(measured, indent=1) + "\n").encode())
+    timed, found = read()
+    write_atomically(PAGE, page(timed, found).encode())
+    write_atomically(IMAGES / "evidence-river.png", chart(found))
 
 
 if __name__ == "__main__":

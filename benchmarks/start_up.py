@@ -1,13 +1,16 @@
 """How long a new user waits: the first call of everything in a process of its own, whole commands, and installing.
 
-    python -m benchmarks.start_up
+    python -m benchmarks.start_up [--footprints]
 
 Imports are timed apart from the call: ``from onepass import ...`` loads what a model needs, and the first ``learn``
 must not compile or load anything that can be noticed. Last comes a table of what onepass, River and scikit-learn each
-ask for: the import, the first model, the wheel and the packages that are installed with it. Wheels are fetched by pip,
-that of onepass is taken from ``dist/``, where ``make wheel`` puts it; what is not at hand is left out.
+ask for: processor time of the import and of the import that a first model needs, the size of the wheel, and the
+packages that are installed with it; ``--footprints`` measures that alone and writes it to docs/evidence/speed.md.
+Wheels are fetched by pip, that of onepass is taken from ``dist/``, where ``make wheel`` puts it; what is not at hand is
+left out.
 """
 
+import resource
 import subprocess
 import sys
 import tempfile
@@ -26,6 +29,8 @@ from benchmarks.timing import Measurement
 __all__ = ["start_up"]
 
 _ROUNDS = 5
+PAGE = Path(__file__).parents[1] / "docs" / "evidence" / "speed.md"
+_BEGIN, _END = "<!-- footprints -->\n", "<!-- end of footprints -->\n"
 _FIRST_CALLS = {
     "perceptron": ("BayesianPerceptron", "BayesianPerceptron(5).learn(X, y)"),
     "network": ("BayesianNetwork", "BayesianNetwork(5, (20,)).learn(X, y)"),
@@ -52,6 +57,17 @@ def _seconds_of(*command: str) -> float:
         start = time.perf_counter()
         subprocess.run([sys.executable, *command], capture_output=True, check=True)
         times.append(time.perf_counter() - start)
+    return median(times)
+
+
+def _processor_seconds_of(*command: str) -> float:
+    """What a command asks of the processor, whatever else the machine does."""
+    times = []
+    for _ in range(_ROUNDS):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, *command], capture_output=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     return median(times)
 
 
@@ -114,22 +130,32 @@ def _wheel_megabytes(distribution: str) -> float | None:
 
 def footprints() -> Iterator[str]:
     """The table, row by row, in Markdown."""
-    bare = _seconds_of("-c", "pass")
-    yield "| | version | import, ms | with the first model, ms | wheel, MB | packages installed with it |"
+    bare = _processor_seconds_of("-c", "pass")
+    yield "| | version | import, ms | import of a first model, ms | wheel, MB | packages installed with it |"
     yield "|---|---|---|---|---|---|"
     for distribution, (package, first) in _PEERS.items():
         try:
             found = version(distribution)
         except PackageNotFoundError:
             continue
-        milliseconds = [1e3 * (_seconds_of("-c", code) - bare) for code in (f"import {package}", first)]
+        milliseconds = [1e3 * (_processor_seconds_of("-c", code) - bare) for code in (f"import {package}", first)]
         size = _wheel_megabytes(distribution)
         cells = [f"{value:.0f}" for value in milliseconds]
         wheel = "not built" if size is None else f"{size:.1f}"
         yield f"| {distribution} | {found} | {' | '.join(cells)} | {wheel} | {len(_needed(distribution))} |"
 
 
+def write_footprints() -> None:
+    """Write the table to docs/evidence/speed.md."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(_BEGIN)
+    table = "\n".join(footprints())
+    PAGE.write_text(f"{before}{_BEGIN}\n{table}\n\n{_END}{rest.partition(_END)[2]}", encoding="utf-8")
+    print(table)
+
+
 if __name__ == "__main__":
-    for measurement in start_up():
-        print(measurement.line(), flush=True)
-    print("", *footprints(), sep="\n")
+    if "--footprints" not in sys.argv:
+        for measurement in start_up():
+            print(measurement.line(), flush=True)
+        print()
+    write_footprints()

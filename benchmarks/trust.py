@@ -137,7 +137,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.trust", description=__doc__.split("\n")[0])
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--section", choices=list(MODULES), help="measure this module alone")
-    only.add_argument("--write", action="store_true", help=f"keep what is found, and write {PAGE.parent.name}/{PAGE.name}")
+    only.add_argument(
+        "--write", action="store_true", help=f"keep what is found, and write {PAGE.parent.name}/{PAGE.name}"
+    )
     only.add_argument("--page", action="store_true", help=f"write {PAGE.parent.name}/{PAGE.name} and measure nothing")
     options = parser.parse_args()
     found = {}

@@ -26,6 +26,7 @@ extensions = [
     "doctest_blocks",
     "http_api",
     "mathml",
+    "notebooks",
     "own_members",
 ]
 exclude_patterns = ["_extensions", "_style.md", "_templates", "conftest.py"]
@@ -43,7 +44,7 @@ html_math_renderer = "mathml"
 # API
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-autodoc_mock_imports = ["skpro"]  # an environment of its own has it, see requirements-skpro.lock
+autodoc_mock_imports = ["skpro", "sktime"]  # an environment of their own has them, see requirements-peers.lock
 autosummary_generate = True
 autosummary_imported_members = True
 numpydoc_show_class_members = False
@@ -58,6 +59,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
+    "thumbnail_size": (640, 360),
     "show_signature": False,
     "min_reported_time": 1e9,
     "write_computation_times": False,

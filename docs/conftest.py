@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 collect_ignore = ["conf.py", "_extensions"]  # of the site, for which Sphinx need not be there
-collect_ignore += [] if find_spec("skpro") else ["how-to/skpro.md"]
+collect_ignore += [f"how-to/{one}.md" for one in ("skpro", "sktime") if not find_spec(one)]
 _COMMAND = [sys.executable, "-c", "from onepass.cli.main import main; main()"]
 
 
@@ -28,7 +28,7 @@ def service(
     What the page has done by other means than Python is done here: the requests of curl at the beginning, and the
     export at the end.
     """
-    if request.path.name == "python.md":  # its table, as downloaded
+    if request.path.name in ("python.md", "forecast.md"):  # its table, as downloaded
         monkeypatch.chdir(Path(__file__).parent / "tutorials" / "tables")
     page = request.path.parts[-2:]
     if page == ("how-to", "forecast-service.md"):

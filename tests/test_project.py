@@ -1,6 +1,7 @@
 """What the files around the code say agrees: versions, Pythons, dependencies, and who has addresses."""
 
 import ast
+import json
 import re
 import shutil
 import subprocess
@@ -66,6 +67,24 @@ def test_links_of_the_description_on_pypi_are_addresses_of_the_same_files() -> N
     for old, new in zip(given, made, strict=True):
         assert new == old or re.fullmatch(re.escape(source) + "/(blob|raw)/v1[.]2[.]3/" + re.escape(old), new), old
     assert f"]({source}/raw/v1.2.3/docs/images/playground.gif)" in project_description("1.2.3")
+
+
+def test_figures_of_the_front_pages_are_the_measured_ones() -> None:
+    speed = {one["name"]: one for one in json.loads((ROOT / "benchmarks" / "results.json").read_text())}
+    calls, rows = (speed[f"d = 20, {way}: rate over River logistic"] for way in ("one call", "row by row"))
+    committee = json.loads((ROOT / "benchmarks" / "uci-10.json").read_text())
+    covered = sum(one["coverage_mean"] for one in committee) / len(committee)
+    evidence = {page.stem: " ".join(page.read_text().split()) for page in (ROOT / "docs" / "evidence").glob("*.md")}
+    assert "most 0.01 less accurate than batch logistic regression on 7 of 7 sets" in evidence["real-data"]
+    assert "lower RMSE than published deep ensembles on 6 of 6 sets and a higher log-likelihood on 5" in evidence["uci"]
+    figures = [f"{1e6 * calls['ours']:.2f} µs", f"{1e6 * rows['ours']:.2f} µs", f"{covered:.1f} %"]
+    figures += [f"{calls['ratio']:.0f} and {rows['ratio']:.0f} times as fast"]
+    for path in ("README.md", "docs/index.md"):
+        text = " ".join((ROOT / path).read_text(encoding="utf-8").split())
+        assert [figure for figure in figures if figure not in text] == [], path
+    adaptive = "93.8 to 96.2 % of the targets in every window of 500 rows"
+    assert adaptive in evidence["intervals"]
+    assert adaptive in " ".join((ROOT / "paper" / "paper.md").read_text(encoding="utf-8").split())
 
 
 def test_everything_that_installs_the_package_uses_its_published_name() -> None:

@@ -1,8 +1,10 @@
 """The site without building it: no page is an orphan, no link is broken, and every public name is documented."""
 
 import doctest
+import io
 import re
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from runpy import run_path
@@ -150,6 +152,26 @@ def test_formulas_have_a_font_of_the_site() -> None:
     (path,) = re.findall(r'url\("([^"]+)"\)', style)
     assert (DOCS / "_static" / path).read_bytes()[:4] == b"wOF2"
     assert (DOCS / "_static" / path).with_name("OFL.txt").exists()
+
+
+NOTEBOOKS = ("bandit", "drift-and-outliers", "fleet", "intervals", "labels")
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_tutorials_run_as_notebooks(name: str) -> None:
+    notebook = run_path(str(DOCS / "_extensions" / "notebooks.py"))["notebook"]
+    page = (DOCS / "tutorials" / f"{name}.md").read_text(encoding="utf-8")
+    made = notebook(page)
+    code = [cell["source"] for cell in made["cells"] if cell["cell_type"] == "code"]
+    assert len(code) == len(re.findall(r"^```python\n>>>", page, re.MULTILINE))
+    names: dict[str, object] = {}
+    with redirect_stdout(io.StringIO()):
+        for source in code:
+            exec(source, names)
+
+
+def test_pages_without_sessions_are_not_notebooks() -> None:
+    assert run_path(str(DOCS / "_extensions" / "notebooks.py"))["notebook"]("# Title\n\n    a command\n") is None
 
 
 def test_signs_in_the_help_of_commands_are_no_markup() -> None:

@@ -44,9 +44,7 @@ def table(found: list[dict[str, Any]]) -> str:
         digits = ",.0f" if entry.total else ".4f"
         reward, regret = _with_error(rewards, digits), _with_error(regrets, ",.0f")
         speed = f"{one['steps_per_second']:,.0f}"
-        lines.append(
-            f"| {entry.title} | {one['player']} | {reward} | {regret} | {speed} | {entry.published} |"
-        )
+        lines.append(f"| {entry.title} | {one['player']} | {reward} | {regret} | {speed} | {entry.published} |")
     return "\n".join(lines) + "\n"
 
 

@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
-from river import time_series
+from river import linear_model, optim, preprocessing, time_series
 from scipy import stats
 
 from benchmarks.forecasting.competition import KINDS, Kind, Series, read_series
@@ -148,8 +148,12 @@ def _refitted(make: Callable[[], Any], horizon: int) -> Forecaster:
 def _river(kind: Kind) -> dict[str, Sequence[Callable[[], Any]]]:
     m = kind.season_of_mase
     seasonal: dict[str, Any] = {} if m == 1 else {"m": m, "sp": 1, "sd": 1}
-    orders = [(1, 1, 0), (2, 1, 1), (4, 1, 0), (8, 1, 0)]
-    arima = [partial(time_series.SNARIMAX, p=p, d=d, q=q, **seasonal) for p, d, q in orders]
+    orders = [(1, 0, 0), (1, 1, 0), (2, 1, 1), (4, 1, 0), (8, 1, 0)]
+    arima = [
+        partial(_snarimax, rate, {"p": p, "d": d, "q": q, **seasonal})
+        for p, d, q in orders
+        for rate in (0.001, 0.01, 0.1)
+    ]
     season: dict[str, Any] = {"gamma": None, "seasonality": 0} if m == 1 else {"gamma": 0.2, "seasonality": m}
     smoothing = [
         partial(time_series.HoltWinters, alpha=alpha, beta=beta, **season)
@@ -157,6 +161,11 @@ def _river(kind: Kind) -> dict[str, Sequence[Callable[[], Any]]]:
         for beta in (0.01, 0.1)
     ]
     return {"River SNARIMAX": arima, "River HoltWinters": smoothing}
+
+
+def _snarimax(rate: float, orders: dict[str, Any]) -> Any:
+    regression = linear_model.LinearRegression(optimizer=optim.SGD(rate), intercept_lr=0.1)
+    return time_series.SNARIMAX(**orders, regressor=preprocessing.StandardScaler() | regression)
 
 
 def _streamed(model: Any, y: FloatArray, kind: Kind) -> Found:

@@ -105,8 +105,10 @@ def _finding(found: dict[str, list[Outcome]]) -> str:
     if not wild or not labels:
         return ""
     return (
-        f"With a tenth of the targets far off, the median error of a network is {min(wild):.0f} to {max(wild):.0f} % below "
-        f"the best published one on {len(wild)} sets. With a tenth of the labels wrong, the better of perceptron and network "
+        f"With a tenth of the targets far off, the median error of a network is {min(wild):.0f} to "
+        f"{max(wild):.0f} % below "
+        f"the best published one on {len(wild)} sets. With a tenth of the labels wrong, the better of perceptron "
+        f"and network "
         f"has a log-loss {min(labels):.0f} to {max(labels):.0f} % below that of batch logistic regression. On recorded "
         f"streams others are better on {' and on '.join(lost) or 'none'}; and on a boundary that turns fast, a fixed "
         "`forgetting=0.7` is, if it is known beforehand."

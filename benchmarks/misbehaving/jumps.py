@@ -2,8 +2,9 @@
 
 Targets are a linear function of three inputs, a level and noise; one in fifty is a spike of 20, 100 or 1,000 standard
 deviations (sd) of that noise. After 500 rows the level jumps. The first figures count the rows until five predictions
-in a row are within two sd of the truth ("believed"): the median over seeds, and the worst of them. The others are how
-far a single spike, among rows without any, moves predictions, in sd; it should be less than 1. "Outliers alone" is without `drift="auto"`.
+in a row are within two sd of the truth ("learned"): the median over seeds, and the worst of them. The others are how
+far a single spike, among rows without any, moves predictions, in sd; it should be less than 1. "Outliers alone" is
+without `drift="auto"`.
 """
 
 import warnings
@@ -41,7 +42,7 @@ def outcomes(study: Study) -> list[Outcome]:
     for (name, make), (words, settings) in product(MODELS.items(), _ways(study).items()):
         for size in JUMPS:
             counts = [rows_until_believed(make(seed, settings), size, seed, after) for seed in seeds]
-            task = f"{name}{words}: rows until a jump of {size:g} sd is believed"
+            task = f"{name}{words}: rows until a jump of {size:g} sd is learned"
             found.append(Outcome(task, float(np.median(counts)), bound="<= 10"))
             found.append(Outcome(f"{task}, worst seed", float(np.max(counts))))
         for size in SPIKES:

@@ -1,8 +1,8 @@
 """Wrong labels: a tenth of the training labels are flipped; the log-loss is that of test labels that are right.
 
-Ours learn the rows once. Batch logistic regression learns the same flipped labels without a limit on the passes, with
-its regularisation chosen by cross-validation. Splits 70/30, inputs standardised by the training part, means over the
-splits.
+The models learn the rows once. Batch logistic regression learns the same flipped labels without a limit on the
+passes, with its regularisation chosen by cross-validation. Splits 70/30, inputs standardised by the training part,
+means over the splits.
 """
 
 from typing import Any

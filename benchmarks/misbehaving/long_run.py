@@ -2,9 +2,9 @@
 
 Twenty inputs, weights that wander, noise of standard deviation 0.1, 5 % of the targets replaced by 5 or -5, learned in
 batches. The belief must stay finite and positive definite (1 means yes). The error is that of one-step predictions,
-compared with the truth without noise, over the last tenth of the rows. "Filter that knows" is a Kalman filter that knows the noise, how
-the weights wander, and which rows are outliers. Times are ratios to a plain model without our settings,
-measured in turns, with 20 inputs.
+compared with the truth without noise, over the last tenth of the rows. "Filter that knows" is a Kalman filter that
+knows the noise, how the weights wander, and which rows are outliers. Times are ratios to a plain model without our
+settings, measured in turns, with 20 inputs.
 """
 
 from collections.abc import Callable, Iterator

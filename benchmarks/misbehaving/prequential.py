@@ -1,8 +1,8 @@
-"""Recorded streams: every row predicted before it is learned, by ours and by River's models at their best.
+"""Recorded streams: every row predicted before it is learned, by onepass and by River's models at their best.
 
 All get the same features, standardised by the rows so far. Elec2, weather and SEA come from the data folder, the others
 with River. "Best other" is the best of River's adaptive random forest, its adaptive Hoeffding tree, and SGD
-that at each row uses the step size with the best loss so far ("tuned on the way"). "Drift alone" is ours with
+that at each row uses the step size with the best loss so far ("tuned on the way"). "Drift alone" is onepass with
 `drift="auto"` and without `outliers`. Two more are listed below the table for reference only: the step
 size that turned out best ("in hindsight"), which nobody could have known, and predicting the last label again, which is
 no model.

@@ -29,20 +29,22 @@ PASSES = {ONE: "one pass", TEN: "ten passes"}
 INTRODUCTION = """\
 Written by `python -m benchmarks.uci`, whose help lists the commands; [evidence](index.md) has the date and the machine.
 
-Ours have one hidden layer of 50 ReLU units, standardised data, and the same defaults for all sets: a committee of five
-networks, and its first member alone. The sets come with 20 published splits into training and test rows. The defaults
-were chosen on splits 10 to 19, so the figures to trust are those of splits 0 to 9. (The variants of committee members
-were compared on these three times, though, which makes the committee's figures slightly optimistic.)
+The networks have one hidden layer of 50 ReLU units, standardised data, and the same defaults for all sets: a
+committee of five networks, and its first member alone. The sets come with 20 published splits into training and test
+rows. The defaults were chosen on splits 10 to 19, so the figures to trust are those of splits 0 to 9. (The variants
+of committee members were compared on these three times, though, which makes the committee's figures slightly
+optimistic.)
 
 Cells are RMSE / mean log-likelihood in the targets' own units: the first should be low, the second high. No command
 here runs the other methods: figures on all 20 splits are from their [papers](../reference/bibliography.md#networks),
 and those on the first three or five splits were measured once and stored (`benchmarks/published.py`). "Tuned" means
 that the noise, and for extended Kalman filters the prior, was chosen on validation data. "Passes" is how often the rows
-were learned, as far as it is known. Before a comparison ours is rounded to as many digits as the other has.
+were learned, as far as it is known. Before a comparison, figures of onepass are rounded to as many digits as the
+other has.
 """
 FIRST_HALF = """\
-The published figures are means over all 20 splits, ours over splits 0 to 9; some of these splits are harder and some
-easier than the rest.
+The published figures are means over all 20 splits, those of onepass over splits 0 to 9; some of these splits are
+harder and some easier than the rest.
 """
 
 
@@ -105,7 +107,7 @@ def page(results: Results) -> str:
         _table(results.of(TEN), TABLE, UNTOUCHED),
         "## At most ten passes, on the first splits\n",
         *(_table(results.of(TEN), rows, splits) for splits, rows in _by_splits(few)),
-        "PBP and TAGI with forty passes, ours with ten:\n",
+        "PBP and TAGI with forty passes, onepass with ten:\n",
         *(_table(results.of(TEN), rows, splits) for splits, rows in _by_splits(many)),
         "## One pass, on the first splits\n",
         *(
@@ -122,8 +124,10 @@ def _finding(results: Results) -> str:
     rmse, likelihood = _wins(committee, ensembles, UNTOUCHED).split(" of ")[0].split(", ")
     coverage = np.mean([committee.coverage(name, UNTOUCHED) for name in NAMES])
     return (
-        f"After ten passes a committee of five has a lower RMSE than published deep ensembles on {rmse} of {len(NAMES)} sets "
-        f"and a higher log-likelihood on {likelihood}; {coverage:.1f} % of the test targets are inside its 95 % intervals. "
+        f"After ten passes a committee of five has a lower RMSE than published deep ensembles on {rmse} of "
+        f"{len(NAMES)} sets "
+        f"and a higher log-likelihood on {likelihood}; {coverage:.1f} % of the test targets are inside its 95 % "
+        f"intervals. "
         f"Others have a lower RMSE or a higher log-likelihood on some sets: {'; '.join(_ahead(committee))}."
     )
 

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from threadpoolctl import threadpool_limits
 
+from benchmarks.charts import IMAGES, dots
 from benchmarks.trust import explanation
 from benchmarks.wide import classes, cliffs, conv, mnist, permuted, speed, uci
-from benchmarks.charts import IMAGES, dots
 from benchmarks.wide.study import Findings, Study, figure_lines, missed, read, table_lines, write
 
 __all__ = ["PARTS", "Part", "chart", "page"]
@@ -83,8 +83,10 @@ def _finding(found: Mapping[str, Findings]) -> str:
     first, *_, last = _accuracies(found).values()
     conv = next(name for name in last if "filters" in name)
     return (
-        f"After 60,000 images 300 units with a Kronecker covariance have an accuracy of {last['kronecker']:.2f} %, with "
-        f"independent weights {last['diagonal']:.2f} %, and a network with convolutions {last[conv]:.2f} %. Correlations "
+        f"After 60,000 images 300 units with a Kronecker covariance have an accuracy of {last['kronecker']:.2f} "
+        f"%, with "
+        f"independent weights {last['diagonal']:.2f} %, and a network with convolutions {last[conv]:.2f} %. "
+        f"Correlations "
         f"help most with few images: after 1,000 it is {first['kronecker']:.2f} % against {first['diagonal']:.2f} %. "
         "Independent weights are two and a half times as fast. Networks trained for many epochs were not run."
     )

@@ -1,4 +1,4 @@
-"""Softmax perceptrons with many classes: one covariance block per class beside the joint covariance of all weights.
+"""Softmax perceptrons with many classes: one covariance block per class, or the joint covariance of all weights.
 
 The data are those of `benchmarks.many_classes`: labels drawn from a softmax, and clusters, with two seeds each. Of
 these four, rows per second are the lowest; log-losses are divided by those of the joint covariance, and the largest

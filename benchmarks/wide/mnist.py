@@ -1,4 +1,4 @@
-"""One pass over MNIST with 300 hidden units: a Kronecker belief beside independent weights, all at defaults.
+"""One pass over MNIST with 300 hidden units: a Kronecker belief compared with independent weights, all at defaults.
 
 Pixels are divided by 255, rows come in the order of the file, and nothing is tuned: every model is
 `BayesianNetwork(784, (300,), 10, observation="categorical")` with the covariance that is named, in float32. Accuracy

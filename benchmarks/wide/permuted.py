@@ -1,6 +1,6 @@
 """Five tasks in turn: MNIST with its pixels in five different orders, and no other sign of which task an image is from.
 
-A network of 100 units learns one task after the other in one pass, at defaults, in float32, without being told when a
+A network of 100 units learns one task after the other in one pass, at defaults, in float32, without knowing when a
 task ends. Every task has its own random order of pixels, and either 10,000 images that no other task has, or all
 60,000, as is usual. After each task the network is scored on all test images of all tasks so far. An accuracy that
 stays high on the first tasks means that the belief knows which weights still matter for them.

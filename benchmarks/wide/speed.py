@@ -1,4 +1,4 @@
-"""Rows per second with one thread, and the time of a row beside that of the matrix products it needs at least.
+"""Rows per second with one thread, and the time of a row compared with that of the matrix products it needs at least.
 
 Images of MNIST are learned in one call, which learns them in blocks, or one image per call, by networks that have
 learned 1,000 others. All competitors take turns, and figures are medians of the processor time over the rounds. A

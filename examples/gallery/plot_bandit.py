@@ -1,6 +1,6 @@
 """
-What not knowing costs
-======================
+Bandit: the regret of three policies
+====================================
 
 A bandit chooses among four offers for visitors with three features, 800 times. The regret is the average reward of the
 best offer for each visitor minus that of the chosen one, added up; a curve that becomes flat has found the best offers.

@@ -1,6 +1,6 @@
 """
-A belief shrinks, point by point
-================================
+Regression: the band narrows with every point
+=============================================
 
 A linear perceptron learns a curve from 1, 4 and 40 points; its inputs are twelve bumps along the axis. The dark band is
 where the curve may be, the light one where the next point may be (95 % each). The dark band shrinks with every point,

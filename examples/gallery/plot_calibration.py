@@ -1,6 +1,6 @@
 """
-Are the probabilities right?
-============================
+Calibration of probabilities and intervals
+==========================================
 
 Every row is predicted before it is learned, so each is a test row. Of the rows that got a probability of about 0.8,
 some 80 % should be ones (left); about 90 % of the targets should lie inside their 90 % intervals (right). A calibrated

@@ -1,6 +1,6 @@
 """
-A sensor that spikes and jumps
-==============================
+A sensor with spikes and a level shift
+======================================
 
 Every reading is predicted before it is learned; the band is the 95 % interval. The plain model (above) believes all
 readings alike. With ``outliers`` and ``drift="auto"`` (below) the model ignores single spikes, believes a jump after a

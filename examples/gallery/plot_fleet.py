@@ -1,6 +1,6 @@
 """
-New keys start from the others
-==============================
+Fleet: a new key starts from what the others share
+==================================================
 
 A fleet has one model per shop and has learned three hundred shops. New shops start either from a wide prior or from the
 population, which is what the known shops have in common. From the population they predict well with hardly any rows of

@@ -1,6 +1,6 @@
 """
-What is likely, and what is not known
-=====================================
+Classification: a probability and its uncertainty
+=================================================
 
 A network learns two classes from three hundred labels in one pass. On the left is the probability of a 1, on the right
 how uncertain that probability itself is. Between the classes the model knows that both are about equally likely; far

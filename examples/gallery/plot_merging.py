@@ -1,6 +1,6 @@
 """
-Two models that never met
-=========================
+Merging two models
+==================
 
 Each of two perceptrons learns its own half of the rows, from the same prior. Merged, they are the model that has seen
 all rows. For a linear output with a known noise this is exact: the ellipses of the merged model and of the model of all

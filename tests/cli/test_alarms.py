@@ -121,8 +121,8 @@ def test_scores_of_the_rows_believed_stand_beside_those_of_all(run: Any, data: P
     html = tmp_path / "report.html"
     code, out, _ = run("evaluate", data / "calm.csv", "--target", "level", "--outliers", "0.05", "--html", html)
     assert code == 0
-    assert "3 targets not believed" in out
-    assert "Targets not believed" in html.read_text()
+    assert "3 targets not trusted" in out
+    assert "Targets not trusted" in html.read_text()
     _, out, _ = run("evaluate", data / "calm.csv", "--target", "level", "--outliers", "0.05", "--json")
     done = json.loads(out.splitlines()[-1])
     everything, believed = done["scores"]["onepass"], done["scores"]["onepass, rows believed"]

@@ -71,7 +71,8 @@ def test_sums_are_those_of_the_rows_written_out(n: int, n_inputs: int) -> None:
         rows, u, w = written_out(y, X[:, :n_inputs], number, n_lags)
         scale = np.ones(len(matrix))
         if n_inputs:
-            scale[-n_inputs:] = np.sqrt((w[:, None] * rows**2).sum(axis=0) / w.sum())[-n_inputs:]
+            centred = rows - w @ rows / w.sum()
+            scale[-n_inputs:] = np.sqrt((w[:, None] * centred**2).sum(axis=0) / w.sum())[-n_inputs:]
         rows = rows / scale
         np.testing.assert_allclose(matrix, rows.T @ (w[:, None] * rows), rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(targets, rows.T @ (w * u), rtol=1e-9, atol=1e-9)

@@ -283,6 +283,14 @@ def test_a_curve_keeps_its_sums_whatever_its_length() -> None:
     np.testing.assert_allclose(curve.means[1], values[width : 2 * width].mean(axis=0))
 
 
+@pytest.mark.parametrize(("n", "first"), [(34, 16), (39, 16), (40, 32), (48, 32), (3, 0)])
+def test_a_few_rows_at_the_end_are_no_segment_of_their_own(n: int, first: int) -> None:
+    curve, values = Curve(1), np.arange(float(n))[:, None] ** 2
+    curve.add(values)
+    assert curve.rows[-1] == n
+    assert curve.means[-1] == pytest.approx(values[first:].mean(axis=0))
+
+
 def test_metrics_over_time_are_those_of_the_rows_in_each_segment() -> None:
     rows = numbers(200)
     scores = Scores([metrics.RootMeanSquaredError, PredictedStd])

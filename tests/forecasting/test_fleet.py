@@ -1,5 +1,8 @@
 """Many series with a common prior: in any split, saved, and better than each alone while they are short."""
 
+import copy
+import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -203,3 +206,17 @@ def test_frames_need_times_and_short_series_are_nan() -> None:
     found = fleet().learn_frame(table).forecast_frame(2, levels=[])
     assert found["ds"].tolist() == [4, 5, 4, 5]
     np.testing.assert_array_equal(np.isnan(found["onepass"]), [False, False, True, True])
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_copies_are_apart_and_go_on_as_the_original(copied: Callable[[ForecastingFleet], ForecastingFleet]) -> None:
+    y, keys = rows(20, 30)
+    model, expected = fleet().learn(y[:400], keys=keys[:400]), fleet().learn(y[:400], keys=keys[:400])
+    own = copied(model)
+    before = [own.forecast(horizon, key=3).mean for horizon in (9, 2)]
+    model.learn(y[400:], keys=keys[400:]).forecast(9, key=3)
+    for horizon, mean in zip((9, 2), before, strict=True):
+        np.testing.assert_array_equal(own.forecast(horizon, key=3).mean, mean)
+    expected.learn(y[400:], keys=keys[400:])
+    same(own.learn(y[400:], keys=keys[400:]), expected)
+    same(model, expected)

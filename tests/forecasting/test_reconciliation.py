@@ -30,10 +30,10 @@ def conditioned(means: np.ndarray, cov: np.ndarray) -> tuple[np.ndarray, np.ndar
             row[[KEYS.index(part) for part in parts], step] = -1.0
             rows.append(row.ravel())
     mean, cov = means.ravel().copy(), cov.copy()
-    for row in rows:
-        gain = cov @ row / (row @ cov @ row)
-        mean -= gain * (row @ mean)
-        cov -= np.outer(gain, row @ cov)
+    for flat in rows:
+        gain = cov @ flat / (flat @ cov @ flat)
+        mean -= gain * (flat @ mean)
+        cov -= np.outer(gain, flat @ cov)
     return mean.reshape(len(KEYS), H), cov
 
 

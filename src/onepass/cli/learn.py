@@ -70,7 +70,7 @@ def learn(
     model; see --wait.
 
     --alarms lists the rows whose target the model does not believe, and those at which the relation has changed, each
-    judged by what was learned before it. Without --outliers, only absurd numbers are not believed; changes need
+    judged by what was learned before it. Without --outliers, only absurd numbers are distrusted; changes need
     --outliers or --drift auto.
 
     A row whose target is absurdly far from what the model predicts is set aside: it is counted, also in the summary,
@@ -110,12 +110,13 @@ def _begun(
     from onepass.cli.paths import load_model
     from onepass.cli.training_run import check_passes, resume_run, without_known
     from onepass.files.versions import version
-    from onepass.tables.schema import check_columns
+    from onepass.tables.schema import check_columns, reading_of
     from onepass.tables.training import TrainingRun
 
     base = target.version if target.path == path else version(path)
     model = load_model(path)
     check_passes(inputs.passes, model.estimator.drift)
+    inputs = replace(inputs, reading=reading_of(model, inputs.files, inputs.reading))
     sources = inputs.sources()
     console.tell_notes(sources)
     resumed = resume_run(target.path, inputs, sources, learning.resume, {}, base)

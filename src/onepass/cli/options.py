@@ -32,6 +32,7 @@ __all__ = [
     "level",
     "model_argument",
     "names",
+    "notation",
     "numbers",
     "percentage",
     "rate",
@@ -377,6 +378,8 @@ def _of_model(option: Option) -> Callable[[F], F]:
 
 
 shape = all_of(*map(_of_model, OPTIONS))
+
+notation = all_of(*(_of_model(option) for option in OPTIONS if option.name in ("decimal", "missing", "date_formats")))
 
 waiting = click.option(
     "--wait",

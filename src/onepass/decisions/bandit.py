@@ -1,6 +1,6 @@
 """The contextual bandit: it chooses one of several arms in a context, and learns from the reward that comes later.
 
-Three parts do the work: a model of the arms (`onepass.decisions.arms`) says what each arm's score is believed to be, a
+Three parts do the work: a model of the arms (`onepass.decisions.arms`) says what is known of each arm's score, a
 policy (`onepass.decisions.policies`) chooses by these scores, and a history keeps every decision until it is rewarded.
 
 Everything that changes a bandit is a `Change`: methods that begin with ``plan`` check a request and make changes of it,

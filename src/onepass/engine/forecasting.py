@@ -85,6 +85,8 @@ class ForecastWorkspace:
         self.columns = np.zeros(horizon * p + p)
         self.inputs = np.zeros(horizon * plan.n_inputs + 1)
         self.space = np.zeros(p + plan.longest + 2)
+        self.far = plan.outliers  # deviations from which on a value is held back
+        self.expected, self.expected_std = np.nan, 0.0  # of the last value before it was learned; 0 if not known
         self.ends, self.devs, self.shares = np.zeros(horizon), np.zeros(horizon), np.zeros(m)
         means, deviations, correlation = np.zeros((m, horizon)), np.zeros((m, horizon)), np.zeros((horizon, horizon))
         self.means, self.deviations, self.correlation = means, deviations, correlation
@@ -505,14 +507,16 @@ def _learn(plan, record, y, inputs, priors, sizing, work):
         record[AT_LAST] = y
         if y > 0.0:
             record[AT_LOG_ORIGIN] = log(y)
-    if observed and y <= 0.0:
-        record[AT_POSITIVE] = 0.0
     mean = record[AT_LAST]
     std = 0.0
     if record[AT_READY] > 0.0:
         mean, std = _one_ahead(plan, record, work)
         if mean != mean:
             mean = record[AT_LAST]
+    if observed and y <= 0.0:
+        record[AT_POSITIVE] = 0.0
+    work.expected = mean
+    work.expected_std = std
     value = y if observed else mean
     variance = 0.0
     if not observed:
@@ -520,7 +524,7 @@ def _learn(plan, record, y, inputs, priors, sizing, work):
         variance = std * std * min(record[AT_MISSING], 10.0)
     elif std > 0.0 and record[AT_MISSING] == 0.0:
         level = record[AT_ORIGIN]
-        value, variance = _accept(record, y, mean, std, plan.outliers)
+        value, variance = _accept(record, y, mean, std, work.far)
         if record[AT_ORIGIN] != level:
             _shift_pending(plan, record, record[AT_ORIGIN] - level)
     if record[AT_STEP] >= 0.0:

@@ -12,7 +12,7 @@ from onepass.tables.readers.addresses import located
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
 from onepass.tables.readers.paths import FilePath
 from onepass.tables.readers.source import Source
-from onepass.tables.schema import SchemaOptions, check_columns, infer_model
+from onepass.tables.schema import SchemaOptions, check_columns, infer_model, reading_of
 
 __all__ = ["evaluate", "score_steps"]
 
@@ -71,6 +71,7 @@ def evaluate(
     wanted = SchemaOptions.of(target or "", **options)
     split = None if test_split is None else HeldOut(test_split, wanted.settings.seed)
     found, reading = located(files, replace(reading, notation=wanted.notation))
+    reading = reading if model is None else reading_of(model, found, reading)
     inputs = Inputs(found, 1 if split is None else 2, reading)
     sources = inputs.sources()
     if model is None:

@@ -63,7 +63,7 @@ class Trial:
         self.task: Task = task_of(model.target)
         self.ours: Scores = Scores.of(self.task, with_std=True, also=[PredictedStd])
         self.believed: Scores = Scores.of(self.task, with_std=True)
-        """Scores of the rows whose target is believed; others, which may be of any size, say little."""
+        """Scores of the rows whose target is trusted; others, which may be of any size, say little."""
         self.worst: WorstRow = WorstRow(LogLoss if self.task == "classes" else RootMeanSquaredError)
         self.read: ReadTally = ReadTally()
         """What was read, which those that read it count."""

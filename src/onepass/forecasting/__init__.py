@@ -1,5 +1,6 @@
-"""Forecasts of time series, learned one value at a time: the mean of every step ahead, and intervals that hold."""
+"""Forecasts of time series, learned one value at a time, with intervals that hold; and which values are anomalies."""
 
+from onepass.forecasting.anomalies import AnomalyScorer, AnomalyScores
 from onepass.forecasting.components import Components
 from onepass.forecasting.fleet import ForecastingFleet
 from onepass.forecasting.forecast import Forecast
@@ -9,6 +10,8 @@ from onepass.forecasting.reconciliation import reconcile
 from onepass.forecasting.revisions import TooLateError
 
 __all__ = [
+    "AnomalyScorer",
+    "AnomalyScores",
     "BayesianForecaster",
     "Components",
     "Forecast",

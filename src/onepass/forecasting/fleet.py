@@ -1,6 +1,7 @@
 """`ForecastingFleet`: one forecaster per series, with what the series have in common learned from all of them."""
 
 from collections.abc import Hashable, Iterable, Sequence
+from copy import deepcopy
 from itertools import pairwise
 from typing import Any, Self
 
@@ -438,6 +439,9 @@ class ForecastingFleet:
 
     def __repr__(self) -> str:
         return f"ForecastingFleet(season_length={self._seasons or 1}, n_series={len(self)}, n_seen={self.n_seen})"
+
+    def __copy__(self) -> Self:
+        return deepcopy(self)  # learning changes arrays in place
 
     # Files.
 

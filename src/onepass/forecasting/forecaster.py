@@ -1,7 +1,7 @@
 """`BayesianForecaster`: forecasts of one series that are updated by every value, without refitting."""
 
 from collections.abc import Iterable, Sequence
-from copy import copy
+from copy import copy, deepcopy
 from typing import Any, Self
 
 import numpy as np
@@ -151,7 +151,8 @@ class BayesianForecaster:
         assert self._settled is not None
         ordered = recent.put(values, inputs, times)
         if ordered.anew:
-            fresh = self._settled._copy()
+            fresh = copy(self._settled)
+            fresh._work = self._work
             fresh._learn_in_order(ordered.values, ordered.inputs, ordered.times)
             own = {"_recent", "_settled", "revisions", "inputs"}
             vars(self).update({name: value for name, value in vars(fresh).items() if name not in own})
@@ -197,12 +198,6 @@ class BayesianForecaster:
             raise ValueError("the rhythm of the series is not known before it has two times: learn them first")
         return self._clock
 
-    def _copy(self) -> Self:
-        """A forecaster that goes on from here by itself."""
-        new = copy(self)
-        vars(new).update({name: value.copy() for name, value in vars(self).items() if isinstance(value, np.ndarray)})
-        return new
-
     def _learn_in_order(self, values: FloatArray, inputs: FloatArray, times: Times | None) -> None:
         clock, values, inputs = self._in_rhythm(values, inputs, times)
         self._clock, self._times_given = clock, times is not None
@@ -245,14 +240,18 @@ class BayesianForecaster:
         return clock, all_values, all_inputs
 
     def _learn(self, values: FloatArray, inputs: FloatArray) -> None:
-        plan = self._made_plan(inputs.shape[1])
-        known = filled(inputs, self._record[0, plan.at_inputs : plan.at_inputs + inputs.shape[1]])
-        X = known if inputs.shape[1] else np.zeros((len(values), 1))
+        plan, X = self._prepared(inputs)
         slots = np.zeros(len(values), dtype=np.int64)
         with threads_for(plan.most_weights):
             learn_values(
                 plan, values, X, slots, self._record, self._priors, self._sizing, self._workspace(plan.horizon)
             )
+
+    def _prepared(self, inputs: FloatArray) -> tuple[Plan, FloatArray]:
+        """The plan, and inputs without gaps: at least one, which the compiled code expects."""
+        plan = self._made_plan(inputs.shape[1])
+        known = filled(inputs, self._record[0, plan.at_inputs : plan.at_inputs + inputs.shape[1]])
+        return plan, known if inputs.shape[1] else np.zeros((len(inputs), 1))
 
     def _made_plan(self, n_inputs: int) -> Plan:
         """The plan, which the first values complete."""
@@ -280,7 +279,7 @@ class BayesianForecaster:
     def _workspace(self, horizon: int) -> ForecastWorkspace:
         if horizon not in self._work:
             assert self._plan is not None
-            kept = {own: work for own, work in self._work.items() if own == self._plan.horizon}
+            kept = {steps: work for steps, work in self._work.items() if steps == self._plan.horizon}
             self._work = {**kept, horizon: ForecastWorkspace(self._plan, horizon)}
         return self._work[horizon]
 
@@ -344,6 +343,14 @@ class BayesianForecaster:
     def __repr__(self) -> str:
         seasons = "auto" if self._seasons is None else self._seasons
         return f"BayesianForecaster(season_length={seasons}, n_seen={self.n_seen})"
+
+    def __copy__(self) -> Self:
+        """A forecaster that goes on from here by itself: learning changes arrays in place."""
+        new = type(self).__new__(type(self))
+        own = {name: value.copy() for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        vars(new).update(self.__getstate__() | own)
+        new._recent, new._settled = deepcopy(self._recent), copy(self._settled)
+        return new
 
     # Files.
 

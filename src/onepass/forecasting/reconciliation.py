@@ -27,10 +27,10 @@ _JITTER = 1e-12  # relative, of what the sums are conditioned by
 
 
 def reconcile(
-    forecasts: Mapping[Hashable, Forecast],
-    hierarchy: Mapping[Hashable, Sequence[Hashable]] | ArrayLike,
+    forecasts: Mapping[Any, Forecast],
+    hierarchy: Mapping[Any, Sequence[Hashable]] | ArrayLike,
     *,
-    errors: Mapping[Hashable, ArrayLike] | None = None,
+    errors: Mapping[Any, ArrayLike] | None = None,
 ) -> dict[Hashable, Forecast]:
     """Make forecasts of totals agree with those of their parts, all by what is known about each.
 
@@ -88,7 +88,7 @@ def _conditioned(forecast: Forecast, mean: FloatArray, with_sums: FloatArray, fa
     return Forecast(mean, cov, limit=forecast.limit)
 
 
-def _means(forecasts: Mapping[Hashable, Forecast]) -> FloatArray:
+def _means(forecasts: Mapping[Any, Forecast]) -> FloatArray:
     wrong = next((one for one in forecasts.values() if not isinstance(one, Forecast)), None)
     if wrong is not None:
         raise TypeError(f"forecasts must be objects of onepass.forecasting.Forecast, got {wrong!r}")
@@ -128,7 +128,7 @@ def _root(cov: FloatArray) -> FloatArray:
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)) @ vectors.T)
 
 
-def _correlation(errors: Mapping[Hashable, ArrayLike], keys: list[Hashable]) -> FloatArray:
+def _correlation(errors: Mapping[Any, ArrayLike], keys: list[Hashable]) -> FloatArray:
     """Correlations of series' errors, shrunk as by Schäfer and Strimmer (2005)."""
     missing = [key for key in keys if key not in errors]
     if missing:

@@ -115,14 +115,15 @@ class AdaptiveIntervals:
 
         They are scored with the limits that `predict` gave. Returns the prediction, with the limits that counted.
         """
-        if isinstance(prediction.moments.mean, float):
+        mean = prediction.moments.mean
+        if isinstance(mean, float) or mean.ndim == 0:
             return self._observe_one(prediction, y, sample_weight)
-        targets, shape = np.asarray(y, dtype=np.float64), prediction.moments.mean.shape
+        targets, shape = np.asarray(y, dtype=np.float64), mean.shape
         if targets.shape != shape and targets.size != int(np.prod(shape)):
             raise ValueError(
                 f"y must have one target for each row of the prediction, shape {shape}, got {targets.shape}"
             )
-        weights = None if sample_weight is None else as_row_weights(sample_weight, targets.size)
+        weights = as_row_weights(sample_weight, targets.size)
         return prediction.with_tracked(track(self.tracker, prediction, targets, weights).tracked)
 
     def _observe_one(self, prediction: Prediction, y: ArrayLike, sample_weight: ArrayLike | None) -> Prediction:
@@ -131,7 +132,8 @@ class AdaptiveIntervals:
             if targets.size != 1:
                 raise ValueError(f"y must be the one target of the row that was predicted, got shape {targets.shape}")
             y = targets.item()
-        weight = 1.0 if sample_weight is None else float(as_row_weights(sample_weight, 1)[0])
+        weights = as_row_weights(sample_weight, 1)
+        weight = 1.0 if weights is None else float(weights[0])
         score = prediction.tracking_score(y)
         return prediction.with_tracked(self.tracker.update_one(score, weight, prediction.tracked))
 

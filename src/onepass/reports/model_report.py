@@ -60,7 +60,7 @@ def evaluation_report(trial: Trial, files: Sequence[str]) -> Report:
     )
     scored = [("Rows scored", f"{trial.rows:,}")]
     if model.estimator.outliers:
-        scored.append(("Targets not believed", f"{trial.n_outliers:,}"))
+        scored.append(("Targets not trusted", f"{trial.n_outliers:,}"))
     facts = (("Input", ", ".join(map(basename, files))), *scored, *_facts(model))
     lead = (
         f"Every one of {trial.rows:,} rows was predicted by what had been learned from the rows before it, scored, and "

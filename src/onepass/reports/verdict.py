@@ -70,7 +70,7 @@ def _calibration(trial: Trial) -> Iterator[Claim]:
     count = round(share * trial.rows)
     found = f"{count:,} of {trial.rows:,} targets, {100.0 * share:.1f} %, lay inside."
     off = abs(share - 0.95) if trial.task == "numbers" else max(0.95 - share, 0.0)
-    yield Claim("Its 95 % intervals hold 95 % of the targets", found, _graded(off, _NEAR, _FAR))
+    yield Claim("Its 95 % intervals contain 95 % of the targets", found, _graded(off, _NEAR, _FAR))
 
 
 def _single_rows(trial: Trial) -> Iterator[Claim]:

@@ -124,13 +124,14 @@ def predict(
     reading : how files are read, where that is not to be found out
     """
     from onepass.tables.model import TabularModel  # which predicts
-    from onepass.tables.schema import check_has
+    from onepass.tables.schema import check_has, reading_of
 
     model = load(model) if isinstance(model, str | PathLike) else model
     if not isinstance(model, TabularModel):
         raise TypeError(f"model must be a TabularModel, or the path of one, got {type(model).__name__}")
 
     inputs, reading = located(files, reading)
+    reading = reading_of(model, inputs, reading)
     sources = [open_source(file, reading) for file in inputs]
     for source in sources:
         check_has([*model.needed_columns(target=False), *keep], source)

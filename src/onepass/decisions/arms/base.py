@@ -62,7 +62,7 @@ class ArmModel(Protocol):
         """Rewards that were counted but not learned, since they were absurdly far off."""
 
     def scores(self, contexts: FloatArray, arms: Sequence[Arm]) -> ArmScores:
-        """What is believed about arms in contexts ``(n, d)``: scores ``(n, K)``."""
+        """The belief about arms in contexts ``(n, d)``: scores ``(n, K)``."""
 
     def learn(self, contexts: FloatArray, arms: Sequence[Arm], rewards: FloatArray) -> None:
         """Learn the rewards ``(n,)`` of arms ``(n,)`` played in contexts: all of them or, after an error, none."""

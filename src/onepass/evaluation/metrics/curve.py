@@ -72,6 +72,9 @@ class Curve:
 
     @property
     def means(self) -> FloatArray:
-        """Means over each segment, ``(s, size)``."""
-        counts = np.diff(self.rows, prepend=0)
-        return self.sums / counts[:, None]
+        """Means over each segment, ``(s, size)``; few rows at the end are averaged with the segment before them."""
+        counts, sums = np.diff(self.rows, prepend=0), self.sums.copy()
+        if len(counts) > 1 and 2 * counts[-1] < self._width:
+            counts[-1] += counts[-2]
+            sums[-1] += sums[-2]
+        return sums / counts[:, None]

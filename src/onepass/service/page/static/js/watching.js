@@ -124,7 +124,7 @@ class Weights {
 }
 
 function alarms({ outliers, set_aside: aside, changes, last }, status) {
-  const sum = `${plural(outliers, "row")} whose target was not believed, ${aside ? `${count(aside)} set aside as absurdly far off, ` : ""}${plural(changes, "change")} of the relation.`;
+  const sum = `${plural(outliers, "row")} whose target was not trusted, ${aside ? `${count(aside)} set aside as absurdly far off, ` : ""}${plural(changes, "change")} of the relation.`;
   if (!last.length) {
     return [h("p", { class: "muted" }, outliers + aside + changes ? sum : "None. Targets that are absurdly far off are listed here; so are rows that can't be trusted and changes of the truth, for models that look out for them (options outliers and drift).")];
   }

@@ -1,4 +1,4 @@
-// A bandit: what is believed of each offer, which one would be shown now, and what not knowing has cost.
+// A bandit: what is known of each offer, which one would be shown now, and what not knowing has cost.
 
 import { grid, limits, RANGE } from "../bands.js";
 import { floats } from "../connection.js";
@@ -13,7 +13,7 @@ export default {
   start: [],
   runs: { most: 500, fast: 25, start: 0 },
   legend: [["line blue", "blue offer"], ["line orange", "orange offer"], ["line green", "green offer"], ["line muted dashed", "the truth"],
-    ["band blue", "what is believed (95 %)"], ["tick muted", "visitors who were shown an offer (above: took it; below: did not)"]],
+    ["band blue", "the belief (95 %)"], ["tick muted", "visitors who were shown an offer (above: took it; below: did not)"]],
   actions: [],
 
   build(parent) {

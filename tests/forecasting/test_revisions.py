@@ -226,3 +226,23 @@ def test_late_rows_of_a_fleet_keep_their_inputs() -> None:
     assert expected.mean[0] > expected.mean[1] + 2.0 > expected.mean[2] + 4.0
     frame = made(late).forecast_frame(2, levels=[90])
     assert frame["ds"].tolist() == [60.0, 61.0]
+
+
+def test_times_are_compared_with_those_of_the_series() -> None:
+    days = np.arange("2024-02-01", "2024-05-01", dtype="datetime64[D]")
+    model = forecaster().learn(series(20), times=days[:20])
+    many = fleet().learn_frame(frame(["a"] * 20 + ["b"] * 5, np.concatenate([days[:20], days[:5]]), series(25)))
+    np.testing.assert_array_equal(model.steps_ahead(days[18:22]), [-1, 0, 1, 2])
+    np.testing.assert_array_equal(many.steps_ahead(days[18:22], "b"), [14, 15, 16, 17])
+    np.testing.assert_array_equal(model.times_ahead(2), days[20:22])
+    np.testing.assert_array_equal(many.times_ahead(2, "b"), days[5:7])
+    np.testing.assert_array_equal(model.recent[0], days[14:20])
+    np.testing.assert_array_equal(many.recent("a")[1], series(25)[14:20])
+    for check in (model.check_times, lambda times: many.check_times(times, ["a"] * len(times))):
+        check(days[14:20])
+        with pytest.raises(TooLateError):
+            check(days[13:14])
+        with pytest.raises(TypeError):
+            check([3.0])
+    with pytest.raises(ValueError, match="not known"):
+        forecaster().learn(1.0, times=[1.0]).times_ahead(1)

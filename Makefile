@@ -60,13 +60,14 @@ test: $(BUILT)  ## lint, types, layers and tests
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n auto --dist worksteal
 
-$(VENV)-skpro/.ready: requirements-skpro.lock
-	$(PYTHON) -m venv --clear $(VENV)-skpro
-	$(VENV)-skpro/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-skpro.lock
+$(VENV)-peers/.ready: requirements-peers.lock
+	$(PYTHON) -m venv --clear $(VENV)-peers
+	$(VENV)-peers/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-peers.lock
 	@touch $@
 
-test-peers: $(BUILT) $(VENV)-skpro/.ready  ## tests with libraries that need other versions, in environments of their own
-	PYTHONPATH=src $(VENV)-skpro/bin/python -m pytest tests/integrations/skpro src/onepass/integrations/skpro docs/how-to/skpro.md
+test-peers: $(BUILT) $(VENV)-peers/.ready  ## tests with libraries that need other versions, in an environment of their own
+	PYTHONPATH=src $(VENV)-peers/bin/python -m pytest $(foreach one,skpro sktime, \
+	    tests/integrations/$(one) src/onepass/integrations/$(one) docs/how-to/$(one).md)
 
 test-all: test test-peers  ## the same, and the long versions of tests
 	$(BIN)/pytest -n auto --dist worksteal -m 'slow or hypothesis' --hypothesis-profile long
@@ -120,11 +121,11 @@ lock:  ## resolve the dependencies anew into requirements*.lock (needs uv)
 	uv pip compile pyproject.toml --extra bench $(RESOLVE) -c requirements.lock -o requirements-bench.lock
 	uv pip compile pyproject.toml --extra docs $(RESOLVE) -c requirements.lock -o requirements-docs.lock
 	uv pip compile pyproject.toml --extra serve --extra postgres $(RESOLVE) -c requirements.lock -o requirements-serve.lock
-	printf '%s\n' hypothesis pytest | uv pip compile pyproject.toml - --extra skpro --extra postgres $(RESOLVE) -o requirements-skpro.lock
+	printf '%s\n' hypothesis pytest | uv pip compile pyproject.toml - --extra skpro --extra sktime --extra postgres $(RESOLVE) -o requirements-peers.lock
 	printf '%s\n' setuptools Cython scipy | uv pip compile - $(RESOLVE) -c requirements.lock -o requirements-build.lock
 	uv pip compile pyproject.toml requirements-build.lock --extra cli --extra plots $(RESOLVE) -c requirements.lock -o requirements-demo.lock
 	echo ziglang | uv pip compile - $(RESOLVE) -o requirements-compiler.lock
 
 clean:  ## remove the environment and what tools left behind
-	rm -rf $(VENV) $(VENV)-wheel $(VENV)-skpro reproduction .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) $(VENV)-wheel $(VENV)-peers reproduction .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
 	find src -name '*.so' -delete

@@ -1,5 +1,5 @@
-"""What is collected depends on the libraries that are installed: pages and modules for skpro need skpro."""
+"""Modules for libraries that need an environment of their own are tested where these are installed."""
 
 from importlib.util import find_spec
 
-collect_ignore = [] if find_spec("skpro") else ["src/onepass/integrations/skpro", "docs/how-to/skpro.md"]
+collect_ignore = [f"src/onepass/integrations/{one}" for one in ("skpro", "sktime") if not find_spec(one)]

@@ -44,7 +44,7 @@ html_math_renderer = "mathml"
 # API
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-autodoc_mock_imports = ["skpro"]  # an environment of its own has it, see requirements-skpro.lock
+autodoc_mock_imports = ["skpro", "sktime"]  # an environment of their own has them, see requirements-peers.lock
 autosummary_generate = True
 autosummary_imported_members = True
 numpydoc_show_class_members = False

@@ -1,15 +1,18 @@
-"""The pages of the documentation are run as tests; that of the service has a service to talk to."""
+"""The pages of the documentation are run as tests; those of the service have a service to talk to."""
 
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 collect_ignore = ["conf.py", "_extensions"]  # of the site, for which Sphinx need not be there
+collect_ignore += [f"how-to/{one}.md" for one in ("skpro", "sktime") if not find_spec(one)]
 _COMMAND = [sys.executable, "-c", "from onepass.cli.main import main; main()"]
 
 
@@ -20,31 +23,43 @@ def service(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[None]:
-    """Address and token of a service with the model of the page's first lines, for that page alone.
+    """Address and token of a service with the models of a page's first lines, for that page alone.
 
     What the page has done by other means than Python is done here: the requests of curl at the beginning, and the
     export at the end.
     """
-    if request.path.name == "python.md":  # its table, as downloaded
+    if request.path.name in ("python.md", "forecast.md"):  # its table, as downloaded
         monkeypatch.chdir(Path(__file__).parent / "tutorials" / "tables")
-    if request.path.parts[-2:] != ("tutorials", "service.md"):
+    page = request.path.parts[-2:]
+    if page == ("how-to", "forecast-service.md"):
+        with _served(tmp_path, doctest_namespace):
+            yield
+        return
+    if page != ("tutorials", "service.md"):
         yield
         return
     shutil.copy(request.path.parent / "tables" / "trips.csv", tmp_path)
     fit = ["fit", "trips.csv", "--target", "price", "--model", "price.onepass", "--quiet"]
     fitted = subprocess.run([*_COMMAND, *fit], cwd=tmp_path, check=False)
     assert fitted.returncode == 3, "two lines are damaged"
-    serve = ["serve", "--data", "state", "--model", "price=price.onepass", "--port", "0"]
-    with subprocess.Popen([*_COMMAND, *serve], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+    with _served(tmp_path, doctest_namespace, "--model", "price=price.onepass"):
+        _label_trip_17(doctest_namespace["address"], doctest_namespace["token"])
+        _export_when_read(tmp_path, monkeypatch)
+        yield
+
+
+@contextmanager
+def _served(folder: Path, namespace: dict[str, Any], *options: str) -> Iterator[None]:
+    """A service, whose address and token the page knows."""
+    serve = ["serve", "--data", "state", *options, "--port", "0"]
+    with subprocess.Popen([*_COMMAND, *serve], cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
             name, _, value = line.partition(": ")
-            doctest_namespace[name] = value.strip()
-            if "page file" in doctest_namespace:
+            namespace[name] = value.strip()
+            if "page file" in namespace:
                 break
-        doctest_namespace["token"] = Path(doctest_namespace["token file"]).read_text().strip()
-        _label_trip_17(doctest_namespace["address"], doctest_namespace["token"])
-        _export_when_read(tmp_path, monkeypatch)
+        namespace["token"] = Path(namespace["token file"]).read_text().strip()
         yield
         process.terminate()
 

@@ -1,5 +1,8 @@
 """How large the core and the shell are, and how complicated: lines, long functions, names compared, repeated lines.
 
+Through how many functions a served row passes is counted by ``python -m tests.service.frames``, and how many files an
+addition touches by ``tests/test_extending.py``.
+
     python scripts/measure_code.py [FOLDER]
 
 FOLDER is the root of a checkout, by default this one; give another to compare two versions. Long functions and those
@@ -75,6 +78,22 @@ def parsed_sentences(source: str) -> int:
     return sum(map(is_parsed, ast.walk(tree)))
 
 
+def kinds_asked(everything: dict[Path, str], package: Path) -> int:
+    """How often an object is asked which kind of served model it is, outside of the package of these kinds."""
+    trees = {path: ast.parse(text) for path, text in everything.items()}
+    served = package / "service" / "served"
+    own = {path: tree for path, tree in trees.items() if path.parent == served}
+    kinds = {node.name for tree in own.values() for node in tree.body if isinstance(node, ast.ClassDef)}
+    calls = [
+        node
+        for path, tree in trees.items()
+        if path not in own
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance"
+    ]
+    return sum(any(isinstance(name, ast.Name) and name.id in kinds for name in ast.walk(call)) for call in calls)
+
+
 def repeated_lines(sources: list[str]) -> int:
     """Lines of code in passages that occur more than once."""
     modules = [[line.strip() for line in source.splitlines() if _is_code(line)] for source in sources]
@@ -123,6 +142,7 @@ def main() -> None:
     print(f"{f'repeated lines (passages of {RUN} or more), core':48} {repeated_lines(list(core.values())):8,}")
     shell = [text for path, text in everything.items() if path.relative_to(package).parts[0] in SHELL]
     print(f"{'sentences taken apart, shell':48} {sum(map(parsed_sentences, shell)):8,}")
+    print(f"{'isinstance on served kinds, outside of served':48} {kinds_asked(everything, package):8,}")
     matches = sum(path.read_text(encoding="utf-8").count("match=") for path in (root / "tests").rglob("*.py"))
     print(f"{'match= in tests':48} {matches:8,}")
     for what, found in (("lines", long), ("parameters", many)):

@@ -7,6 +7,7 @@ The tables that readers need to repeat a session are written beside its page. Ti
 are left out; numbers are cut after six decimals, since further ones may differ between machines.
 """
 
+import base64
 import contextlib
 import io
 import os
@@ -51,8 +52,17 @@ _DECISIONS = (
     "onepass bandit expire headline.bandit --after 0s --default 0",
     "onepass bandit show headline.bandit",
 )
+_FORECAST = "onepass forecast sales.csv --time date --target sold --inputs promo --horizon 14"
+_FORECASTS = (
+    "head -3 sales.csv",
+    f"{_FORECAST} --out next.csv --model s.onepass",
+    "head -4 next.csv",
+    "cat evening.csv",
+    "onepass forecast evening.csv --model s.onepass --horizon 7",
+)
 SESSIONS = {
     DOCS / "tutorials" / "table.md": _TABLES,
+    DOCS / "tutorials" / "forecast.md": _FORECASTS,
     DOCS / "reference" / "command-line" / "decisions.md": _DECISIONS,
 }
 """The commands of each session, by the page on which it stands."""
@@ -83,12 +93,39 @@ def _sensor(n: int, seed: int) -> list[str]:
     return lines
 
 
+def _sales() -> tuple[list[str], list[str]]:
+    """Items sold per day, with a week, a promotion now and then and two weeks to come; and three evenings later."""
+    rng = np.random.default_rng(4)
+    days = np.arange("2023-09-01", "2024-04-30", dtype="datetime64[D]")
+    promo = rng.random(len(days)) < 0.1
+    week = np.array([0.0, 2.0, 3.0, 4.0, 12.0, 25.0, -18.0])[(days.astype(int) + 3) % 7]
+    level = 120.0 + np.cumsum(rng.normal(0.0, 0.8, len(days)))
+    sold = np.round(level + week + 30.0 * promo + rng.normal(0.0, 5.0, len(days))).astype(int)
+    rows = [f"{day},{n},{'yes' if p else 'no'}" for day, n, p in zip(days, sold, promo, strict=True)]
+    ahead = [row.split(",")[0] + ",," + row.split(",")[2] for row in rows]
+    n = len(days) - 14
+    file = [*rows[:n], *ahead[n:]]
+    file[40], file[41] = file[41], file[40]
+    file = [*file[:90], file[89], *file[90:130], *file[131:180], *file[181:]]
+    corrected = rows[n - 2].replace(f",{sold[n - 2]},", f",{sold[n - 2] - 9},")
+    header = "date,sold,promo"
+    return [header, *file], [header, corrected, *rows[n : n + 3], *ahead[n + 3 :]]
+
+
 def tables() -> dict[str, str]:
-    """What the files of the first session contain, by name."""
+    """What the files of the sessions contain, by name."""
     trips = _trips(5000, 0)
     trips[700], trips[1300] = trips[700].replace(trips[700].split(",")[0], "far", 1), "oops"
     new = [line.rpartition(",")[0] for line in _trips(3, 2)]  # their price is not known yet
-    found = {"trips.csv": trips, "tonight.csv": _trips(1000, 1), "new.csv": new, "sensor.csv": _sensor(3000, 3)}
+    sales, evening = _sales()
+    found = {
+        "sales.csv": sales,
+        "evening.csv": evening,
+        "trips.csv": trips,
+        "tonight.csv": _trips(1000, 1),
+        "new.csv": new,
+        "sensor.csv": _sensor(3000, 3),
+    }
     return {name: "\n".join(lines) + "\n" for name, lines in found.items()}
 
 
@@ -169,6 +206,16 @@ def with_session(page: Path, shown: str) -> str:
     return f"{before}{_BEGIN}\n{indented}\n\n{_END}{rest.split(_END)[1]}"
 
 
+def fan_chart() -> bytes:
+    """The picture of the page that the session on forecasts writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "sales.csv").write_text(tables()["sales.csv"])
+        page = Path(folder) / "next.html"
+        _run([*_FORECAST.replace("sales.csv", f"{folder}/sales.csv").split()[1:], "--html", str(page), "--quiet"])
+        (picture,) = re.findall(r'id="figure-fan" src="data:image/svg\+xml;base64,([^"]+)"', page.read_text())
+    return base64.b64decode(picture)
+
+
 def main() -> None:
     """Write or check the pages and tables."""
     found = {page: with_session(page, shown) for page, shown in transcripts().items()}
@@ -180,6 +227,7 @@ def main() -> None:
     TABLES.mkdir(exist_ok=True)
     for path in changed:
         path.write_text(found[path], encoding="utf-8")
+    (DOCS / "images" / "fan.svg").write_bytes(fan_chart())  # not checked: its bytes depend on Matplotlib
 
 
 if __name__ == "__main__":

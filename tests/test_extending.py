@@ -54,9 +54,9 @@ ADDITIONS: dict[str, tuple[str | None, str, str]] = {
         "evaluation/metrics/relative_error.py",
         """
         import numpy as np
-        from onepass.evaluation.metrics import MetricSet, NumberPredictions
+        from onepass.evaluation.metrics import NumberPredictions, Scores
         rows = NumberPredictions(np.array([2.0, 4.0]), np.array([3.0, 4.0]))
-        print(MetricSet("numbers", with_std=False).update(rows).get()["relative_error"])
+        print(Scores.of("numbers", with_std=False).update(rows).total()["relative_error"])
         """,
         "0.25",
     ),
@@ -117,9 +117,9 @@ ADDITIONS: dict[str, tuple[str | None, str, str]] = {
         "service/operations/pause_arms.py",
         """
         from onepass.service.web.table import OPERATIONS
-        print([one.address for one in OPERATIONS if one.name == "pause_arms"])
+        print([one.address for one in OPERATIONS if "pause" in one.name])
         """,
-        "['/v1/models/{name}/pause']",
+        "['/v1/models/{name}/pause', '/v1/models/{name}/paused']",
     ),
     "served-model": (
         "service/served/river.py",

@@ -37,15 +37,14 @@ def without(packages: list[str], code: str, *arguments: str) -> subprocess.Compl
 
 
 def test_extras_name_the_packages_that_pyproject_installs() -> None:
-    names = {"prometheus-client": "prometheus_client"}
     for extra, packages in PACKAGES.items():
         found = [re.match(r"[\w-]+", one) for one in PROJECT["optional-dependencies"][extra]]
         asked = {one[0] for one in found if one} - {PROJECT["name"], "uvloop"}  # uvloop: faster where it exists
-        assert {names.get(one, one) for one in asked} == set(packages), extra
+        assert {one.replace("-", "_") for one in asked} == set(packages), extra
 
 
 def test_all_has_every_extra_for_users() -> None:
-    apart = {"skpro"}  # which needs another pandas than the rest
+    apart = {"skpro", "sktime"}  # which need another pandas than the rest
     (everything,) = PROJECT["optional-dependencies"]["all"]
     assert set(re.findall(r"\w+", everything)) - {"onepass", "learn"} == set(PACKAGES) - apart
 
@@ -93,6 +92,11 @@ def test_every_model_works_without_any_extra(tmp_path: Path) -> None:
             "skpro",
             "import onepass.integrations.skpro",
             "onepass.integrations.skpro needs skpro: pip install 'onepass-learn[skpro]'",
+        ),
+        (
+            "sktime",
+            "import onepass.integrations.sktime",
+            "onepass.integrations.sktime needs sktime: pip install 'onepass-learn[sktime]'",
         ),
         ("river", "import onepass.river", "onepass.river needs river: pip install 'onepass-learn[river]'"),
         (
@@ -154,7 +158,7 @@ def test_installed_packages_are_found_without_importing_them(monkeypatch: pytest
     done = without(
         [],
         "from onepass._extras import *\n"
-        "for one in set(PACKAGES) - {'skpro'}: require(one, one)\n"  # which has an environment of its own
+        "for one in set(PACKAGES) - {'skpro', 'sktime'}: require(one, one)\n"  # which have an environment of their own
         "print('pyarrow' in sys.modules)",
     )
     assert done.stdout == "False\n"

@@ -70,9 +70,9 @@ print(open_source("a").columns(), _FORMATS[-1].name)
 def test_a_metric_of_another_package_is_among_all_scores(installed: Path) -> None:
     program = """
 import numpy as np
-from onepass.evaluation.metrics import MetricSet, NumberPredictions
+from onepass.evaluation.metrics import NumberPredictions, Scores
 rows = NumberPredictions(np.array([2.0, 4.0]), np.array([3.0, 4.0]))
-print(sorted(MetricSet("numbers", with_std=False).update(rows).get()))
+print(sorted(Scores.of("numbers", with_std=False).update(rows).total()))
 """
     done = run(program, installed)
     assert "'doubled'" in done.stdout, done.stderr

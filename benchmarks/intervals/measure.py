@@ -4,7 +4,6 @@ Results are kept in benchmarks/intervals.json, stream by stream and method by me
 again without the rest.
 """
 
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -16,8 +15,9 @@ import numpy as np
 from benchmarks.intervals import peers
 from benchmarks.intervals.scores import LEVELS, MAIN, Limits, scored
 from benchmarks.intervals.streams import WARM_UP, Stream
+from benchmarks.stored import keep, stored
 from onepass import AdaptiveIntervals, BayesianCommittee, BayesianNetwork, BayesianPerceptron, Mixture
-from onepass.files.atomic import write_atomically
+from onepass._typing import FloatArray
 from onepass.models.distribution import Prediction
 from onepass.models.online import OnlineModel
 from onepass.models.tracking import QuantileTracker
@@ -31,7 +31,7 @@ MODELS: dict[str, Callable[[int], OnlineModel]] = {
     "perceptron": lambda d: Mixture.over_drift(BayesianPerceptron, d, "linear", noise="learn"),
 }
 ADAPTIVE, PLAIN = "adaptive", "plain"
-ROUNDS, TRACKED_ROWS = 15, 20_000
+ROUNDS, TRACKED_ROWS = 11, 5_000
 
 Found = dict[str, dict[str, Any]]
 """What is measured of each method."""
@@ -69,37 +69,50 @@ def score(found: dict[str, Any]) -> float:
 
 
 def cost() -> dict[str, float]:
-    """Microseconds that tracking takes per row and level, for many rows in one call and for one row per call."""
-    z = np.random.default_rng(0).normal(size=TRACKED_ROWS)
-    return {
-        "many rows": median(_seconds([z]) for _ in range(ROUNDS)) * 1e6 / len(z) / len(LEVELS),
-        "one row": median(_seconds(z[:1000, None]) for _ in range(ROUNDS)) * 1e6 / 1000 / len(LEVELS),
+    """Microseconds that tracking takes per row and level: many rows in one call, one row, and what it adds to a model.
+
+    Medians over rounds in which all of these take turns, of the time of this process.
+    """
+    rng = np.random.default_rng(0)
+    z, X = rng.normal(size=TRACKED_ROWS), rng.normal(size=(TRACKED_ROWS, 10))
+    y = X.sum(axis=1) + z
+    parts: dict[str, Callable[[], float]] = {
+        "many rows": lambda: _seconds(QuantileTracker().update, [(z,)]),
+        "one row": lambda: _seconds(QuantileTracker().update_one, zip(z.tolist())),
+        "model": lambda: _learning_seconds(_perceptron(), X, y),
+        "model and intervals": lambda: _learning_seconds(AdaptiveIntervals(_perceptron()), X, y),
+    }
+    rounds = [{name: measure() for name, measure in parts.items()} for _ in range(ROUNDS)]
+    found = {name: median(one[name] for one in rounds) * 1e6 / TRACKED_ROWS / len(LEVELS) for name in parts}
+    return {name: found[name] for name in ("many rows", "one row")} | {
+        "added to a model": found["model and intervals"] - found["model"]
     }
 
 
-def _seconds(parts: Any) -> float:
-    tracker, start = QuantileTracker(), time.process_time()
-    for part in parts:
-        tracker.update(part)
+def _perceptron() -> BayesianPerceptron:
+    return BayesianPerceptron(10, "linear", noise="learn")
+
+
+def _learning_seconds(model: Any, X: FloatArray, y: FloatArray) -> float:
+    model.learn(X[:WARM_UP], y[:WARM_UP])
+    return _seconds(model.predict_then_learn, zip(X, y.tolist(), strict=True))
+
+
+def _seconds(call: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> float:
+    given, start = list(arguments), time.process_time()
+    for one in given:
+        call(*one)
     return time.process_time() - start
 
 
 def read() -> dict[str, Any]:
     """Read what has been measured."""
-    return dict(json.loads(STORED.read_text())) if STORED.exists() else {"streams": {}, "cost": {}}
+    return stored(STORED) or {"streams": {}, "cost": {}}
 
 
 def write(results: dict[str, Any]) -> None:
-    """Keep it, with as many digits as mean something."""
-    write_atomically(STORED, (json.dumps(_rounded(results), indent=1) + "\n").encode())
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _rounded(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_rounded(part) for part in value]
-    return float(f"{value:.6g}") if isinstance(value, float) else value
+    """Keep it."""
+    keep(STORED, results)
 
 
 def described(stream: Stream) -> dict[str, Any]:

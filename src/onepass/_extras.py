@@ -13,6 +13,7 @@ PACKAGES = {
     "client": ("httpx", "pyarrow"),
     "dask": ("dask", "distributed", "pandas", "pyarrow"),
     "duckdb": ("duckdb",),
+    "excel": ("python_calamine",),
     "onnx": ("onnx",),
     "plots": ("matplotlib",),
     "postgres": ("psycopg",),
@@ -20,6 +21,8 @@ PACKAGES = {
     "river": ("river",),
     "serve": ("httptools", "msgspec", "prometheus_client", "starlette", "uvicorn", "websockets"),
     "skpro": ("pandas", "skpro"),
+    "sktime": ("pandas", "sktime"),
+    "sql": ("adbc_driver_manager", "adbc_driver_postgresql", "pyarrow"),
 }
 """The packages that an extra brings and its code imports, by the names under which they are imported."""
 

@@ -4,6 +4,7 @@ They need ``pip install 'onepass-learn[river]'``.
 """
 
 from onepass.integrations.river import (
+    AnomalyScorer,
     Forecaster,
     MLPClassifier,
     MLPRegressor,
@@ -13,6 +14,7 @@ from onepass.integrations.river import (
 )
 
 __all__ = [
+    "AnomalyScorer",
     "Forecaster",
     "MLPClassifier",
     "MLPRegressor",

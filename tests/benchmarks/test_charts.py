@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from benchmarks.shipped import __main__ as shipped
 from benchmarks.wide import __main__ as wide
-from benchmarks.wide import study
+from benchmarks.wide.study import read
 from PIL import Image
 
 from benchmarks import charts, exactness, real_data, river
@@ -22,8 +22,8 @@ PAGES = {
     real_data.PAGE: lambda: real_data.page(real_data.read()),
     river.PAGE: lambda: river.page(*river.read()),
     shipped.PAGE: lambda: shipped.page(shipped.read()),
-    exactness.PAGE: lambda: exactness.page(study.read(exactness.STORED)),
-    wide.PAGE: lambda: wide.page(study.read(wide.STORED)),
+    exactness.PAGE: lambda: exactness.page(read(exactness.STORED)),
+    wide.PAGE: lambda: wide.page(read(wide.STORED)),
 }
 
 

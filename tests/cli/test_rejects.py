@@ -200,6 +200,24 @@ def test_a_first_line_of_numbers_may_be_a_row(run: Run, tmp_path: Path) -> None:
     assert onepass.load(model).n_rows == 1000
 
 
+def test_a_model_made_without_a_header_reads_later_files_without_one(run: Run, tmp_path: Path) -> None:
+    file, named, model = tmp_path / "a.csv", tmp_path / "named.csv", tmp_path / "m"
+    lines = "".join(f"{row['km']},{row['price']}\n" for row in ROWS[:200])
+    file.write_text(lines)
+    named.write_text(f"column_1,column_2\n{lines}")
+    fitted = ("--target", "column_2", "--model", model, "--model-kind", "perceptron", "-q")
+    assert run("fit", file, "--no-header", *fitted).code == 0
+    for one in (file, named):
+        assert run("predict", model, one, "--out", tmp_path / "out.csv", "-q").code == 0
+        assert len((tmp_path / "out.csv").read_text().splitlines()) == 201
+        assert run("evaluate", one, "--model", model, "--json").events[-1]["rows"] == 200
+        assert onepass.tables.predict(model, one).num_rows == 200
+    more = tmp_path / "more.csv"
+    more.write_text("".join(f"{row['km']},{row['price']}\n" for row in ROWS[200:300]))
+    assert run("learn", model, more, "-q").code == 0
+    assert onepass.load(model).n_rows == 300
+
+
 def test_links_in_a_circle_are_told(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")

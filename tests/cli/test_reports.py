@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 import onepass
 from onepass.estimators.rows import Rows
-from onepass.evaluation.metrics import OverTime, RootMeanSquaredError
+from onepass.evaluation.metrics import RootMeanSquaredError, Scores
 from onepass.evaluation.metrics.predictions import NumberPredictions
 from onepass.evaluation.prequential import Trial
 from onepass.evaluation.worst_row import WorstRow
@@ -60,11 +60,11 @@ def test_the_score_without_an_absurd_row_does_not_cancel() -> None:
 
 
 def test_quarters_are_means_over_a_quarter_of_the_rows_each() -> None:
-    over_time = OverTime([RootMeanSquaredError])
+    scores = Scores([RootMeanSquaredError])
     errors = np.repeat([1.0, 2.0, 3.0, 4.0], 256)
-    over_time.update(NumberPredictions(errors, np.zeros(1024)))
-    np.testing.assert_allclose(over_time.quarters()["rmse"], [1.0, 2.0, 3.0, 4.0])
-    few = OverTime([RootMeanSquaredError])
+    scores.update(NumberPredictions(errors, np.zeros(1024)))
+    np.testing.assert_allclose(scores.quarters()["rmse"], [1.0, 2.0, 3.0, 4.0])
+    few = Scores([RootMeanSquaredError])
     few.update(NumberPredictions(errors[:20], np.zeros(20)))
     np.testing.assert_allclose(few.quarters()["rmse"], [1.0, 1.0])
 

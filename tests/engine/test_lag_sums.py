@@ -25,7 +25,7 @@ def plan(n_inputs: int = 0) -> Plan:
         {**member, "tiers": tiers, **{name: member[name] + more for name, more in columns.items()}}
         for member, tiers in zip(MEMBERS, TIERS, strict=True)
     ]
-    common = {"horizon": 5, "n_tests": 3, "n_inputs": n_inputs, "season": 7, "outliers": 1e300}
+    common = {"horizon": 5, "n_tests": 3, "n_inputs": n_inputs, "season": 7, "pause": 0, "outliers": 1e300}
     return Plan({"views": VIEWS, "members": members, **common})
 
 
@@ -71,7 +71,8 @@ def test_sums_are_those_of_the_rows_written_out(n: int, n_inputs: int) -> None:
         rows, u, w = written_out(y, X[:, :n_inputs], number, n_lags)
         scale = np.ones(len(matrix))
         if n_inputs:
-            scale[-n_inputs:] = np.sqrt((w[:, None] * rows**2).sum(axis=0) / w.sum())[-n_inputs:]
+            centred = rows - w @ rows / w.sum()
+            scale[-n_inputs:] = np.sqrt((w[:, None] * centred**2).sum(axis=0) / w.sum())[-n_inputs:]
         rows = rows / scale
         np.testing.assert_allclose(matrix, rows.T @ (w[:, None] * rows), rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(targets, rows.T @ (w * u), rtol=1e-9, atol=1e-9)

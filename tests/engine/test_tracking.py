@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.special import ndtri
 
-from onepass.engine.tracking import track_quantiles
+from onepass.engine.tracking import RowTracker, track_quantiles
 
 PROBABILITIES = np.array([0.025, 0.25, 0.75, 0.975])
 RATES = np.array([0.4, 0.05, 0.05, 0.4])
@@ -46,6 +46,27 @@ def test_the_rule_written_out() -> None:
         scale = max(0.97 * scale + 0.03 * distance, 0.3)
     np.testing.assert_allclose(ends, own, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(location, [mean, scale], rtol=1e-12)
+
+
+def test_single_rows_are_tracked_in_the_arrays_that_were_given() -> None:
+    z, weights = np.random.default_rng(1).standard_t(3, 200) * 2.0, np.random.default_rng(2).uniform(0.5, 2.0, 200)
+    z[50] = np.nan
+    given = np.full((200, 4), np.nan)
+    given[60:70] = np.linspace(-3.0, 3.0, 4)
+    (ends, location), (own, place), found = start(), start(), np.empty(4)
+    expected = track_quantiles(z, weights, PROBABILITIES, RATES, ends, location, given)
+    rows = RowTracker(PROBABILITIES, RATES, own, place)
+    for i in range(200):
+        is_late = bool(np.isfinite(given[i, 0]))
+        if is_late:
+            found[:] = given[i]
+        else:
+            rows.look(found)
+            np.testing.assert_array_equal(found, expected[i])
+        rows.track(z[i], weights[i], found, is_late)
+        np.testing.assert_array_equal(found, expected[i])
+    np.testing.assert_array_equal(own, ends)
+    np.testing.assert_array_equal(place, location)
 
 
 @pytest.mark.parametrize(("p", "rate"), list(zip(PROBABILITIES[:2], RATES[:2], strict=True)))

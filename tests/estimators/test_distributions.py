@@ -36,9 +36,26 @@ def test_numbers_are_those_of_the_other_methods(model: Any) -> None:
     np.testing.assert_allclose(seen.mean, mean, rtol=1e-12)
     np.testing.assert_allclose(seen.std, std, rtol=1e-12)
     np.testing.assert_allclose(seen.interval(0.8), model.predict_interval(X[300:], 0.8), rtol=1e-12)
-    densities = seen.logpdf(np.round(Y[300:301].repeat(len(Y) - 300)))[0]
-    scored = model.predict_then_learn(X[300:301], np.round(Y[300:301])).log_density[0]
-    assert scored == pytest.approx(densities, rel=1e-9)
+
+
+@pytest.mark.parametrize("intervals", ["model", "adaptive"])
+@pytest.mark.parametrize(
+    ("model", "transform"),
+    [(model, None) for model in REGRESSORS] + [(model, "log") for model in REGRESSORS if "exp" not in str(model)],
+    ids=str,
+)
+def test_a_distribution_is_what_learning_the_row_scores(model: Any, transform: str | None, intervals: str) -> None:
+    targets = np.round(Y)
+    model = clone(model).set_params(target_transform=transform, intervals=intervals).fit(X[:300], targets[:300])
+    for i in range(300, 310):
+        row, y = X[i : i + 1], targets[i : i + 1]
+        seen = model.predict_dist(row)
+        expected = seen.mean, seen.std, seen.logpdf(y)
+        limits = seen.interval(0.5)
+        scored = model.predict_then_learn(row, y)
+        np.testing.assert_allclose((scored.mean, scored.std, scored.log_density), expected, rtol=1e-12)
+        if intervals == "adaptive":
+            np.testing.assert_array_equal(scored.places.inside(0.5), (limits[0] <= y) & (y <= limits[1]))
 
 
 @pytest.mark.parametrize(

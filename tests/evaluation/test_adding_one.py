@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from onepass.cli.main import onepass
-from onepass.evaluation.metrics import REGISTRY, MetricSet, NumberPredictions
+from onepass.evaluation.metrics import REGISTRY, NumberPredictions
 from onepass.service.checking import check_state
 from onepass.service.web.prometheus import Metrics
 from onepass.service.wire import LearnRequest, PredictRequest
@@ -31,11 +31,11 @@ def test_it_is_the_mean_over_rows_and_merges() -> None:
     rng = np.random.default_rng(0)
     y, mean = rng.uniform(1.0, 2.0, 50), rng.normal(size=50)
     parts = [
-        MetricSet("numbers", with_std=False).update(NumberPredictions(y[own], mean[own]))
+        REGISTRY["numbers"]["relative_error"]().update(NumberPredictions(y[own], mean[own]))
         for own in (slice(20), slice(20, None))
     ]
     expected = np.mean([abs(given - target) / target for given, target in zip(mean, y, strict=True)])
-    assert parts[0].merge(parts[1]).get()["relative_error"] == pytest.approx(expected, rel=1e-12)
+    assert parts[0].merge(parts[1]).get() == pytest.approx(expected, rel=1e-12)
 
 
 def test_evaluate_shows_it_in_all_and_over_time(tmp_path: Path) -> None:
@@ -69,6 +69,7 @@ def test_the_service_scores_with_it_describes_it_to_the_page_and_counts_it_for_p
         assert described["meaning"] == "Absolute error as a share of the target."
         text = Metrics(running.state).text(lambda name: True).decode()
         assert 'onepass_score_sum_up_total{metric="relative_error",model="price"}' in text
+        assert 'onepass_score{metric="relative_error",model="price"}' in text
 
 
 def test_a_model_keeps_the_metrics_it_was_created_with(tmp_path: Path) -> None:

@@ -28,13 +28,15 @@ from onepass.evaluation.metrics import (
     Curve,
     DistributionPredictions,
     Metric,
-    MetricSet,
     NumberPredictions,
-    OverTime,
     PredictedStd,
     RowMean,
+    Scores,
+    Task,
     register,
+    registered,
 )
+from onepass.models.tracking import TrackedPlaces, TrackedQuantiles
 
 
 def numbers(n: int = 3000, seed: int = 0, stretch: float = 1.0) -> NumberPredictions:
@@ -80,15 +82,6 @@ def classes(k: int, n: int = 3000, seed: int = 0) -> ClassPredictions:
     rng = np.random.default_rng(seed)
     p = rng.dirichlet(np.arange(1.0, k + 1), n)
     return ClassPredictions((p.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1), p)
-
-
-def part(rows: Any, index: Any) -> Any:
-    """Some of the rows."""
-    fields = {name: value if value is None else value[index] for name, value in vars(rows).items() if name in FIELDS}
-    return type(rows)(**fields)
-
-
-FIELDS = {"y", "mean", "std", "probabilities", "var", "noise_var"}
 
 
 def coverage(level: float) -> Callable[[Any], float]:
@@ -189,12 +182,12 @@ def test_merged_parts_are_the_whole(task: Any, name: str, rows: Any) -> None:
     whole = make().update(rows)
     merged = make()  # with no rows at all, which must not matter
     for index in np.array_split(np.arange(len(rows)), [1, 17, 900]):
-        merged.merge(make().update(part(rows, index)))
+        merged.merge(make().update(rows.at(index)))
     merged.merge(make())
     assert merged.get() == pytest.approx(whole.get(), rel=1e-12)
     in_turns = make()
     for index in np.array_split(np.arange(len(rows)), [1, 17, 900]):
-        in_turns.update(part(rows, index))
+        in_turns.update(rows.at(index))
     assert in_turns.get() == pytest.approx(whole.get(), rel=1e-12)
 
 
@@ -208,7 +201,7 @@ def test_the_area_under_the_roc_curve_needs_every_class() -> None:
     rows = ClassPredictions(np.zeros(5, dtype=int), np.full((5, 2), 0.5))
     assert metrics.RocAuc().get() is None
     assert metrics.RocAuc().update(rows).get() is None
-    assert "roc_auc" not in MetricSet("classes").update(rows).get()
+    assert "roc_auc" not in Scores.of("classes", with_std=True).update(rows).total()
 
 
 def test_overconfidence_is_seen() -> None:
@@ -238,15 +231,44 @@ def test_other_distributions_bring_their_own_densities_and_intervals() -> None:
 def test_metrics_of_uncertainty_are_left_out_where_there_is_none() -> None:
     rows = numbers()
     means = NumberPredictions(rows.y, rows.mean)
-    assert list(MetricSet("numbers", with_std=False).update(means).get()) == ["rmse", "mae"]
+    assert list(Scores.of("numbers", with_std=False).update(means).total()) == ["rmse", "mae"]
     with pytest.raises(ValueError, match="no standard deviations"):
-        MetricSet("numbers").update(means)
+        Scores.of("numbers", with_std=True).update(means)
 
 
-def test_sets_merge_metric_by_metric() -> None:
+@pytest.mark.parametrize("metric", REGISTRY["classes"].values())
+def test_metrics_of_two_halves_merge_into_that_of_all(metric: type[Metric[Any]]) -> None:
     rows = classes(3)
-    halves = [MetricSet("classes").update(part(rows, own)) for own in (slice(1000), slice(1000, None))]
-    assert halves[0].merge(halves[1]).get() == pytest.approx(MetricSet("classes").update(rows).get(), rel=1e-12)
+    halves = [metric().update(rows.at(own)) for own in (slice(1000), slice(1000, None))]
+    assert halves[0].merge(halves[1]).get() == pytest.approx(metric().update(rows).get(), rel=1e-12)
+
+
+TASKS = [("numbers", lambda: numbers(300)), ("classes", lambda: classes(2)), ("classes", lambda: classes(3))]
+
+
+@pytest.mark.parametrize(("task", "make"), TASKS)
+def test_scores_have_the_values_of_their_metrics_and_go_on_from_their_state(task: Task, make: Any) -> None:
+    rows = make()
+    scores = Scores.of(task, with_std=True).update(rows.at(slice(100)))
+    state = json.loads(json.dumps(scores.state()))
+    copy = Scores(registered(task, state["metrics"])).restore(state)
+    assert copy.report() == scores.report()
+    for one in (scores, copy):
+        one.update(rows.at(slice(100, None)))
+    assert copy.state() == scores.state()
+    whole = {name: metric().update(rows).get() for name, metric in REGISTRY[task].items()}
+    assert scores.total() == pytest.approx(whole, rel=1e-9)
+
+
+def test_some_of_the_rows_have_their_own_places_and_moments() -> None:
+    rows = counts(20)
+    some = rows.at(np.array([3, 5]))
+    assert (len(some), some.y.tolist(), some.mean.tolist()) == (2, rows.y[[3, 5]].tolist(), rows.mean[[3, 5]].tolist())
+    np.testing.assert_allclose(some.z, rows.z[[3, 5]])
+    places = TrackedPlaces(np.array([0.5, 3.0, np.nan]), TrackedQuantiles(np.array([1.0]), np.ones((3, 2))))
+    found = NumberPredictions(np.zeros(3), np.zeros(3), places=places).at([1]).places
+    assert found is not None
+    assert found.score.tolist() == [3.0]
 
 
 def test_a_curve_keeps_its_sums_whatever_its_length() -> None:
@@ -261,16 +283,25 @@ def test_a_curve_keeps_its_sums_whatever_its_length() -> None:
     np.testing.assert_allclose(curve.means[1], values[width : 2 * width].mean(axis=0))
 
 
+@pytest.mark.parametrize(("n", "first"), [(34, 16), (39, 16), (40, 32), (48, 32), (3, 0)])
+def test_a_few_rows_at_the_end_are_no_segment_of_their_own(n: int, first: int) -> None:
+    curve, values = Curve(1), np.arange(float(n))[:, None] ** 2
+    curve.add(values)
+    assert curve.rows[-1] == n
+    assert curve.means[-1] == pytest.approx(values[first:].mean(axis=0))
+
+
 def test_metrics_over_time_are_those_of_the_rows_in_each_segment() -> None:
     rows = numbers(200)
-    over_time = OverTime([metrics.RootMeanSquaredError, PredictedStd])
+    scores = Scores([metrics.RootMeanSquaredError, PredictedStd])
     for own in (slice(50), slice(50, None)):
-        over_time.update(part(rows, own))
-    assert over_time.rows[:2].tolist() == [16, 32]
-    second = part(rows, slice(16, 32))
-    assert over_time.segments()["rmse"][1] == pytest.approx(root_mean_squared_error(second.y, second.mean))
-    assert over_time.segments()["std"][1] == pytest.approx(second.std.mean())
-    assert over_time.so_far()["rmse"][-1] == pytest.approx(root_mean_squared_error(rows.y, rows.mean))
+        scores.update(rows.at(own))
+    assert scores.rows[:2].tolist() == [16, 32]
+    second = rows.at(slice(16, 32))
+    assert second.std is not None
+    assert scores.segments()["rmse"][1] == pytest.approx(root_mean_squared_error(second.y, second.mean))
+    assert scores.segments()["std"][1] == pytest.approx(second.std.mean())
+    assert scores.so_far()["rmse"][-1] == pytest.approx(root_mean_squared_error(rows.y, rows.mean))
 
 
 # Adding a metric, the way that onepass.evaluation.metrics describes.

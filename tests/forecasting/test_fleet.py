@@ -1,8 +1,13 @@
 """Many series with a common prior: in any split, saved, and better than each alone while they are short."""
 
+import copy
+import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 import onepass
@@ -124,3 +129,94 @@ def test_times_left_out_are_missing_and_calls_go_on(tmp_path: Path) -> None:
         model.learn_frame(second)
     with pytest.raises(ValueError, match="lacks ds"):
         model.learn_frame({"unique_id": ["a"], "y": [1.0]})
+
+
+def priced(n: int = 80) -> dict[str, np.ndarray]:
+    """Three series of different lengths that fall by 2 for each unit of the price."""
+    rng = np.random.default_rng(0)
+    parts: dict[str, list[np.ndarray]] = {"unique_id": [], "ds": [], "y": [], "price": []}
+    for i, own in enumerate((n, n - 3, n - 20)):
+        price = rng.integers(1, 5, own).astype(float)
+        parts["unique_id"].append(np.repeat(f"s{i}", own))
+        parts["ds"].append(np.datetime64("2024-01-01") + np.arange(own))
+        parts["y"].append(50.0 + i - 2.0 * price + rng.normal(0, 0.1, own))
+        parts["price"].append(price)
+    return {name: np.concatenate(columns) for name, columns in parts.items()}
+
+
+def test_a_frame_of_forecasts_has_the_library_the_times_and_the_numbers_of_each_series(tmp_path: Path) -> None:
+    table = pl.DataFrame(priced())
+    model = ForecastingFleet(1, 4, members=MEMBERS, inputs=["price"]).learn_frame(table)
+    onepass.save(model, tmp_path / "fleet.onepass")
+    for own in (model, onepass.load(tmp_path / "fleet.onepass")):
+        found = own.forecast_frame(3, levels=(80, 95))
+        assert found.columns == [
+            "unique_id",
+            "ds",
+            "onepass",
+            *(f"onepass-{s}-{k}" for k in (80, 95) for s in ["lo", "hi"]),
+        ]
+        one = found.filter(pl.col("unique_id") == "s1")
+        days = np.datetime64("2024-01-01") + np.arange(77, 80)
+        np.testing.assert_array_equal(one["ds"].to_numpy(), days.astype("datetime64[ns]"))
+        forecast = model.forecast(3, key="s1")
+        np.testing.assert_allclose(one["onepass"], forecast.mean)
+        np.testing.assert_allclose(one["onepass-hi-80"], forecast.interval(0.8)[1])
+    assert isinstance(model.learn_frame(pd.DataFrame(priced()).iloc[:0]).forecast_frame(1), pd.DataFrame)
+
+
+def test_inputs_ahead_are_those_of_each_series() -> None:
+    table = priced()
+    model = ForecastingFleet(1, 4, members=MEMBERS, inputs=["price"]).learn_frame(table)
+    day = np.datetime64("2024-01-01") + 77
+    ahead = {"unique_id": ["s1", "s1"], "ds": np.array([day + 1, day]), "price": [4.0, 1.0]}
+    found = model.forecast_frame(3, X_df=ahead)
+    own = found["onepass"][found["unique_id"] == "s1"]
+    assert own[0] - own[1] == pytest.approx(6.0, abs=2.0)
+    np.testing.assert_allclose(own, model.forecast(3, key="s1", X=[[1.0], [4.0], [np.nan]]).mean)
+    np.testing.assert_allclose(found["onepass"][:3], model.forecast(3, key="s0").mean)
+    for wrong, words in (
+        ({**ahead, "ds": [day, day + 3]}, "4 steps after"),
+        ({"unique_id": ["s1"]}, "lacks ds, price"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            model.forecast_frame(3, X_df=wrong)
+    with pytest.raises(KeyError, match="no values have been learned"):
+        model.forecast_frame(3, X_df={**ahead, "unique_id": ["s1", "other"]})
+
+
+def test_inputs_that_are_missing_are_as_in_the_step_before_of_the_same_series() -> None:
+    table = priced()
+    gaps = np.isin(np.arange(len(table["y"])), [0, 5, 6, 90])
+    last = table["price"].copy()
+    last[[0, 5, 6, 90]] = [0.0, last[4], last[4], last[89]]
+    models = [ForecastingFleet(1, 4, members=MEMBERS, inputs=["price"]) for _ in range(2)]
+    for model, price in zip(models, (np.where(gaps, np.nan, table["price"]), last), strict=True):
+        model.learn_frame({**table, "price": price})
+    same(*models)
+    with pytest.raises(ValueError, match="must have 1 inputs"):
+        models[0].learn([1.0], keys=["s0"])
+
+
+def test_frames_need_times_and_short_series_are_nan() -> None:
+    y, keys = rows(5, 20)
+    with pytest.raises(ValueError, match="learn them with learn_frame"):
+        fleet().learn(y, keys=keys).forecast_frame(2)
+    table = {"unique_id": ["a", "a", "a", "b"], "ds": [1, 2, 3, 3], "y": [1.0, 2.0, 3.0, 4.0]}
+    found = fleet().learn_frame(table).forecast_frame(2, levels=[])
+    assert found["ds"].tolist() == [4, 5, 4, 5]
+    np.testing.assert_array_equal(np.isnan(found["onepass"]), [False, False, True, True])
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_copies_are_apart_and_go_on_as_the_original(copied: Callable[[ForecastingFleet], ForecastingFleet]) -> None:
+    y, keys = rows(20, 30)
+    model, expected = fleet().learn(y[:400], keys=keys[:400]), fleet().learn(y[:400], keys=keys[:400])
+    own = copied(model)
+    before = [own.forecast(horizon, key=3).mean for horizon in (9, 2)]
+    model.learn(y[400:], keys=keys[400:]).forecast(9, key=3)
+    for horizon, mean in zip((9, 2), before, strict=True):
+        np.testing.assert_array_equal(own.forecast(horizon, key=3).mean, mean)
+    expected.learn(y[400:], keys=keys[400:])
+    same(own.learn(y[400:], keys=keys[400:]), expected)
+    same(model, expected)

@@ -1,5 +1,8 @@
 """Forecasts of one series: online, in any split, of awkward series as well, and nothing half-learned."""
 
+import copy
+import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +54,11 @@ def test_saved_forecasters_go_on_as_if_nothing_had_happened(tmp_path: Path, late
     for own in (model, loaded):
         own.learn(more[0], times=more[1])
     np.testing.assert_array_equal(state(loaded), state(model))
-    np.testing.assert_array_equal(loaded.forecast(7).mean, model.forecast(7).mean)
+    for horizon in (7, 5, 7):
+        np.testing.assert_array_equal(loaded.forecast(horizon).mean, model.forecast(horizon).mean)
+    copied = pickle.loads(pickle.dumps(model))
+    for horizon in (5, 6):
+        np.testing.assert_array_equal(copied.forecast(horizon).mean, model.forecast(horizon).mean)
 
 
 def test_a_spike_is_not_followed_and_a_level_shift_is() -> None:
@@ -82,6 +89,16 @@ def test_inputs_known_ahead_are_used() -> None:
     low, high = model.forecast(2, [[0.0], [1.0]]).mean
     assert high - low == pytest.approx(20.0, abs=2.0)
     np.testing.assert_allclose(model.forecast(2).mean, model.forecast(2, np.repeat(X[-1:], 2, axis=0)).mean)
+
+
+@pytest.mark.parametrize("logarithm", [False, True])
+def test_a_gap_makes_forecasts_hardly_less_certain_later(logarithm: bool) -> None:
+    rng = np.random.default_rng(5)
+    y = 500.0 + 20.0 * rng.normal(size=300)
+    gap = np.where(np.isin(np.arange(300), (100, 101)), np.nan, y)
+    members = [Member((1, 2, 3), logarithm=logarithm)]
+    with_gap, without = (BayesianForecaster(1, 8, members=members).learn(own).forecast(8) for own in (gap, y))
+    np.testing.assert_allclose(with_gap.std, without.std, rtol=0.15)
 
 
 def test_gaps_in_times_are_missing_values() -> None:
@@ -179,3 +196,47 @@ def test_columns_of_a_table_are_learned_as_they_are() -> None:
     np.testing.assert_array_equal(
         state(BayesianForecaster(12).learn(table[:, 1])), state(BayesianForecaster(12).learn(table[:, 1].copy()))
     )
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_copies_are_apart_and_go_on_as_the_original(copied: Callable[[BayesianForecaster], BayesianForecaster]) -> None:
+    y, more = seasonal(100), seasonal(40, seed=3)
+    model, same = BayesianForecaster(12).learn(y), BayesianForecaster(12).learn(y)
+    model.forecast(5)
+    own = copied(model)
+    before = [own.forecast(horizon).mean for horizon in (30, 3)]
+    model.learn(more)
+    model.forecast(30)
+    for horizon, mean in zip((30, 3), before, strict=True):
+        np.testing.assert_array_equal(own.forecast(horizon).mean, mean)
+    same.learn(more)
+    own.learn(more)
+    np.testing.assert_array_equal(state(own), state(same))
+    np.testing.assert_array_equal(own.forecast(7).interval(), same.forecast(7).interval())
+    np.testing.assert_array_equal(model.forecast(7).interval(), same.forecast(7).interval())
+
+
+def test_forecasts_over_several_horizons_leave_no_trace(tmp_path: Path) -> None:
+    model, asked = BayesianForecaster(12).learn(seasonal(100)), BayesianForecaster(12).learn(seasonal(100))
+    onepass.save(asked, tmp_path / "model.onepass")
+    loaded = onepass.load(tmp_path / "model.onepass")
+    for own in (asked, loaded):
+        for horizon in (40, 24, 3):
+            own.forecast(horizon)
+    more = seasonal(60, seed=4)
+    for own in (model, asked, loaded):
+        own.learn(more)
+    for own in (asked, loaded):
+        np.testing.assert_array_equal(state(own), state(model))
+        np.testing.assert_array_equal(own.forecast(40).cov, model.forecast(40).cov)
+
+
+@pytest.mark.parametrize("zero", [0.0, 10.0, 1000.0])
+@pytest.mark.parametrize("member", [Member((1, 7), waves=((7, (1, 2)),)), Member((1,), difference=7)])
+def test_effects_of_inputs_do_not_depend_on_where_their_zero_is(member: Member, zero: float) -> None:
+    rng = np.random.default_rng(0)
+    price = rng.choice([-1.0, 0.0, 1.0], size=(300, 1))
+    y = 50.0 - 10.0 * price[:, 0] + 8.0 * np.sin(2 * np.pi * np.arange(300) / 7) + rng.normal(size=300)
+    model = BayesianForecaster(7, members=[member]).learn(y, zero + price)
+    low, high = (model.forecast(1, [[zero + own]]).mean[0] for own in (-1.0, 1.0))
+    assert low - high == pytest.approx(20.0, abs=1.5)

@@ -40,3 +40,27 @@ def test_missing_times_are_refused() -> None:
         as_times(np.array(["2024-01-01", "NaT"], dtype="datetime64[D]"), 2)
     with pytest.raises(TypeError, match="numbers or dates"):
         as_times(["soon", "later"], 2)
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        np.arange("2023-01", "2025-01", dtype="datetime64[M]").astype("datetime64[D]"),
+        (np.arange("2023-02", "2025-02", dtype="datetime64[M]")).astype("datetime64[D]") - 1,
+        np.arange("2024-01", "2030-01", 3, dtype="datetime64[M]").astype("datetime64[D]"),
+        np.arange("2023-01-02", "2030-01-02", 28, dtype="datetime64[D]"),
+        np.arange("2024-01-01T06", "2024-01-03", dtype="datetime64[h]"),
+        np.arange(3.0, 9.0, 0.5),
+        np.arange(4, 40, 4),
+    ],
+)
+def test_steps_have_the_times_that_set_the_rhythm(dates: np.ndarray) -> None:
+    found = clock(as_times(dates, len(dates))).times_of(np.arange(len(dates)))
+    np.testing.assert_array_equal(found, dates)
+    assert found.dtype.kind == ("M" if dates.dtype.kind == "M" else dates.dtype.kind)
+
+
+def test_months_without_the_day_of_the_first_one_end_before_it() -> None:
+    own = Clock(True, as_times(np.array(["2024-01-30"], dtype="datetime64[D]"), 1)[0].item(), months=1)
+    found = own.times_of(np.arange(3)).astype("datetime64[D]").astype(str).tolist()
+    assert found == ["2024-01-30", "2024-02-29", "2024-03-30"]

@@ -20,10 +20,14 @@ from onepass.river import (
     SoftmaxClassifier,
 )
 from onepass.tables.better_of_two import BetterOfTwo
+from onepass.tables.detection_model import DetectionModel
 from onepass.tables.inputs import Inputs, steps
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.registry import open_source
 from onepass.tables.schema import SchemaOptions, infer_model
+from onepass.tables.series import read_series
+from onepass.tables.series_model import SeriesModel
+from onepass.tables.series_rows import SeriesColumns
 from onepass.tables.settings import Settings
 
 
@@ -43,8 +47,14 @@ def predicted(model: Any, X: Any) -> list[Any]:
         return list(model.predict(X, keys=["ann", "bob", "eve", "ann", "new"]).tolist())
     if isinstance(model, onepass.PerceptronFleet):
         return list(model.predict(X, keys=["ann", "bob", "eve", "ann", "new"]).mean.tolist())
+    if isinstance(model, onepass.forecasting.AnomalyScorer):
+        return list(model.score([row[0] for row in X]).score.tolist())
     if isinstance(model, onepass.BayesianForecaster):
         return list(model.forecast(3).mean.tolist())
+    if isinstance(model, DetectionModel):
+        return [scorer.score([row[0] for row in X]).score.tolist() for scorer in model.scorers.values()]
+    if isinstance(model, SeriesModel):
+        return [one.forecast.mean.tolist() for one in model.forecasts(3)]
     if isinstance(model, onepass.forecasting.ForecastingFleet):
         return list(model.forecast(3, key="bob").mean.tolist())
     if isinstance(model, ContextualBandit):
@@ -78,6 +88,28 @@ def table(X: Any, y: Any, *rivals: Any, **options: Any) -> TabularModel:
         for step in steps(model, inputs, sources):
             model.learn(step.rows)
     return model
+
+
+def detection_model(y: Any) -> DetectionModel:
+    """Anomaly scorers of two series of a file."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "series.csv"
+        lines = [f"2024-01-{1 + i % 20:02},{value},{'ab'[i // 20]}" for i, value in enumerate(y)]
+        file.write_text("\n".join(["day,y,shop", *lines]) + "\n")
+        table = read_series([open_source(str(file))], SeriesColumns("day", "y", "shop"))
+    model = DetectionModel(table.columns, table.rhythm, table.zone, table.seasons)
+    model.score_then_learn(table)
+    return model
+
+
+def series_model(y: Any) -> SeriesModel:
+    """Forecasters of two series of a file, with an input that is known one step ahead."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "series.csv"
+        lines = [f"2024-01-{1 + i % 20:02},{value},{i},{'ab'[i // 20]}" for i, value in enumerate(y)]
+        file.write_text("\n".join(["day,y,price,shop", *lines, "2024-01-21,,40,b"]) + "\n")
+        columns = SeriesColumns("day", "y", "shop", ("price",))
+        return SeriesModel(read_series([open_source(str(file))], columns), 3, revisions=2)
 
 
 COLUMNS = "number,truth,kind,town,day,y"
@@ -174,7 +206,10 @@ def models() -> dict[str, Any]:
         "low-rank-network": onepass.BayesianNetwork(3, (4,), covariance="low_rank").learn(X, score),
         "image-network": onepass.BayesianNetwork((1, 3), (onepass.Conv2D(2, 1), 4)).learn(X, score),
         "mlp-images": onepass.BayesianMLPClassifier((onepass.Conv2D(2, 1),), image_shape=(1, 3)).fit(X, label),
+        "anomaly-scorer": onepass.forecasting.AnomalyScorer(2, 3).learn(score),
+        "detection-model": detection_model(score),
         "forecaster": onepass.BayesianForecaster(2, 3).learn(score),
+        "series-model": series_model(score),
         "forecasting-fleet": onepass.forecasting.ForecastingFleet(2, 3).learn(score, keys=keys),
         "bandit": bandit(X, arms=["a", "b", 3], drift="auto", standardize=True),
         "bandit-network": bandit(X, arms=["a", "b", 3], hidden=(4,), covariance="kronecker", policy=UCB(0.9)),

@@ -1,5 +1,7 @@
 """Intervals on top of models: on streams that change, with late targets, in files."""
 
+import copy
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +113,36 @@ def test_a_file_restores_model_and_intervals(tmp_path: Path) -> None:
     for own in (adaptive, twin):
         own.learn(X[300:320], STREAMS["louder"][300:320])
     np.testing.assert_array_equal(twin.interval(X[:3], 0.9), adaptive.interval(X[:3], 0.9))
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_a_copy_goes_on_alike_and_apart(copied: Any) -> None:
+    adaptive = AdaptiveIntervals(MODELS["perceptron"]()).learn(X[:100], STREAMS["louder"][:100])
+    twin, before = copied(adaptive), adaptive.interval(X[:3])
+    np.testing.assert_array_equal(twin.interval(X[:3]), before)
+    twin.learn(X[100:120], 9.0 + STREAMS["louder"][100:120])
+    np.testing.assert_array_equal(adaptive.interval(X[:3]), before)
+    adaptive.learn(X[100:120], 9.0 + STREAMS["louder"][100:120])
+    np.testing.assert_array_equal(twin.interval(X[:3]), adaptive.interval(X[:3]))
+    assert (adaptive.interval(X[:3])[1] > before[1]).all()
+
+
+def test_single_rows_are_tracked_late_and_weighted_as_many() -> None:
+    fixed = AdaptiveIntervals(BayesianPerceptron(2, "linear", noise=0.09)).learn(X[:50], STREAMS["steady"][:50])
+    single, whole = copy.deepcopy(fixed), copy.deepcopy(fixed)
+    weights = np.linspace(0.5, 2.0, 10)
+    y = STREAMS["steady"][50:60] + 2.0
+    given = [fixed.predict(x) for x in X[50:60]]
+    for one, target, weight in zip(given, y, weights, strict=True):
+        scored = single.observe(one, target, sample_weight=weight)
+        assert scored.interval() == one.interval()
+    whole.observe(fixed.predict(X[50:60]), y, weights)
+    np.testing.assert_allclose(single.tracker.ends, whole.tracker.ends, rtol=1e-12)
+    np.testing.assert_allclose(single.tracker.location, whole.tracker.location, rtol=1e-9)
+    assert single.tracker.total == pytest.approx(50.0 + weights.sum())
+    with pytest.raises(ValueError, match="the one target of the row"):
+        single.observe(given[0], [1.0, 2.0])
+    assert single.tracker.total == pytest.approx(50.0 + weights.sum())
 
 
 @pytest.mark.parametrize(

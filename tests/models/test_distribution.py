@@ -5,9 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import nbinom, norm
+from scipy.stats import expon, nbinom, norm
 
 from onepass import BayesianCommittee, BayesianNetwork, BayesianPerceptron, Mixture, PerceptronFleet
+from onepass.activations import as_activation
+from onepass.likelihoods import Gaussian
+from onepass.models.distribution import Family, LinearUnits, Prediction
+from onepass.models.prediction import PredictedMoments
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 2))
@@ -237,6 +241,30 @@ class Logarithm:
 
     def moments(self, seen: Any) -> None:
         return None
+
+
+@pytest.mark.parametrize("units", [None, LinearUnits(3.0, 2.5)])
+@pytest.mark.parametrize("rows", [60, slice(60, 64)])
+def test_a_gaussian_is_a_mixture_with_one_part(rows: Any, units: LinearUnits | None) -> None:
+    model = MODELS["perceptron"][0]().learn(X[:60], NUMBERS[:60])
+    seen = model.predict(X[rows])
+    mixed = Prediction(seen._family, seen.moments, mixed=seen._own_parts())
+    if units is not None:
+        seen, mixed = seen.in_units(units), mixed.in_units(units)
+    for y in (0.3, -1e300, np.inf, np.nan, np.array([[0.1], [2.0]])):
+        np.testing.assert_array_equal(seen.normal_score(y), mixed.normal_score(y))
+        np.testing.assert_array_equal(seen.at_normal_score(y), mixed.at_normal_score(y))
+
+
+def test_quantiles_of_a_likelihood_of_its_own_are_used() -> None:
+    class Skewed(Gaussian):
+        def quantile(self, activation: Any, mean: Any, var: Any, level: float) -> Any:
+            return mean + expon.ppf(level) - 1.0
+
+    moments = PredictedMoments(*map(np.float64, (1.0, 0.5, 1.0, 0.5, 0.5)))
+    seen = Prediction(Family(Skewed(0.5), as_activation("linear")), moments)
+    assert seen.ppf(0.9) == pytest.approx(expon.ppf(0.9))
+    assert seen.normal_score(seen.ppf(0.9)) == pytest.approx(norm.ppf(0.9))
 
 
 def test_targets_in_other_units() -> None:

@@ -1,5 +1,9 @@
 """Intervals that hold on streams that change, of several levels, in files and merged."""
 
+import copy
+import pickle
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from scipy.special import ndtri
@@ -81,6 +85,47 @@ def test_arrays_restore_everything() -> None:
 def test_impossible_arrays_are_refused(name: str, value: np.ndarray, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         QuantileTracker.from_arrays({**QuantileTracker().to_arrays(), name: value})
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.3])
+def test_rows_one_by_one_give_the_same_as_all_at_once(weight: float) -> None:
+    z = np.random.default_rng(3).standard_t(2, 300)
+    z[[0, 7, 100]] = np.nan, np.nan, np.inf
+    whole, single = QuantileTracker(), QuantileTracker()
+    rows = whole.update(z, np.full(300, weight)).quantiles
+    for i in range(300):
+        np.testing.assert_array_equal(single.next.quantiles, np.sort(rows[i]))
+        np.testing.assert_array_equal(single.update_one(z[i], weight).quantiles, rows[i])
+    np.testing.assert_array_equal(single.next.quantiles, whole.next.quantiles)
+    assert single.total == pytest.approx(whole.total, rel=1e-12)
+    assert single.total == pytest.approx(298 * weight, rel=1e-12)
+
+
+def test_one_late_row_is_scored_with_what_it_was_given() -> None:
+    z = np.random.default_rng(4).normal(size=100)
+    whole, single = QuantileTracker(), QuantileTracker()
+    given = whole.next
+    for tracker in (whole, single):
+        tracker.update(4.0 + z)
+    expected = whole.update(np.array([2.5]), given=given).quantiles[0]
+    np.testing.assert_array_equal(expected, given.quantiles)
+    np.testing.assert_array_equal(single.update_one(2.5, given=given).quantiles, expected)
+    np.testing.assert_array_equal(single.next.quantiles, whole.next.quantiles)
+    assert not np.shares_memory(single.update_one(2.5, given=given).quantiles, given.quantiles)
+
+
+@pytest.mark.parametrize("copied", [QuantileTracker.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_copies_go_on_alike_and_apart(copied: Callable[[QuantileTracker], QuantileTracker]) -> None:
+    tracker = QuantileTracker((0.5, 0.9))
+    tracker.update(np.random.default_rng(5).normal(size=50) * 3.0)
+    twin = copied(tracker)
+    for z in (0.3, -5.0, 9.0):
+        np.testing.assert_array_equal(twin.update_one(z).quantiles, tracker.update_one(z).quantiles)
+    assert twin.total == tracker.total == 53.0
+    before = tracker.next.quantiles
+    twin.update_one(30.0)
+    np.testing.assert_array_equal(tracker.next.quantiles, before)
+    np.testing.assert_array_equal(twin.next.quantiles, np.sort(twin.update(np.array([np.nan, 0.0])).quantiles[0]))
 
 
 def test_a_copy_is_independent() -> None:

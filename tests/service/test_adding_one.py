@@ -1,6 +1,7 @@
 """The example on the page about adding an HTTP operation, taken from there and tried out."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,6 +25,6 @@ def test_arms_are_paused_together_or_not_at_all_and_stay_so(tmp_path: Path) -> N
         with pytest.raises(ProblemError) as refused:
             running.ask(bandit.carry_out(page["PauseArms"](page["PauseRequest"](["middle", "none"]))))
         assert (refused.value.status, refused.value.field) == (422, "arms")
-        assert paused(running) == ["left", "right"]
+        assert running.ask(page["paused"](SimpleNamespace(model=bandit))) == {"paused": ["left", "right"]}
     with served(tmp_path) as running:
         assert paused(running) == ["left", "right"]

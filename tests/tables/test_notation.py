@@ -155,7 +155,7 @@ def test_the_majority_class_none_is_a_class(tmp_path: Path) -> None:
         3: Reason("unknown_class", "severity", "x", "target", labels=("Major", "Minor", "None")),
     }
     declared = learned(tmp_path / "a.csv", "severity", classes=("None", "Minor", "Major", "NA"))
-    assert (declared.n_rows, declared.n_rejected) == (101, 1)
+    assert (declared.n_rows, declared.n_rejected) == (101, 0)
     said = learned(tmp_path / "a.csv", "severity", notation=Notation(missing=("None",)))
     assert said.labels == ("Major", "Minor", "NA")
 

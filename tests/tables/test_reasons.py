@@ -36,6 +36,7 @@ WORDS: list[tuple[Reason, str]] = [
     (Reason("not_boolean", "new", "maybe"), "new is 'maybe', neither true nor false"),
     (Reason("not_an_iso_date", "sold", "soon"), "sold is 'soon', not a date such as 2024-12-31"),
     (Reason("not_a_date", "sold", "soon", pattern="%d.%m.%Y"), "sold is 'soon', not a date written %d.%m.%Y"),
+    (Reason("not_of_kind", "road", "x", expected="a road number"), "road is 'x', not a road number"),
     (Reason("missing", "shop", role="key"), "the key shop is missing"),
     (Reason("negative", "w", -1.0, "weight"), "the weight w is -1, which is negative"),
     (Reason("zero_weight", "w", role="weight"), "w is 0, a row that does not count: leave it out"),
@@ -138,6 +139,37 @@ WORDS: list[tuple[Reason, str]] = [
         Reason("grown_half_line", **BEFORE, size=5000),
         "when its last line was not whole, so that one row would be learned",
     ),
+    (Reason("two_roles", "y"), "'y' is given twice"),
+    (Reason("series_without_numbers", "y", "few", "target"), "the target y is 'few', and most"),
+    (Reason("no_times", "day"), "the time column 'day' is empty"),
+    (Reason("not_times", "day", "soon"), "'day' holds 'soon', which is neither a date nor a number"),
+    (Reason("other_times", "day", expected="dates"), "must hold dates, as it did when the model was made"),
+    (Reason("too_few_times", "day"), "no series has two different times in 'day'"),
+    (Reason("too_few_values", "y", 1), "needs at least 2 values, got 1"),
+    (Reason("no_values", "y"), "has no values, all are missing"),
+    (
+        Reason("several_values", "y", 2, lines=[3, 9]),
+        "have several values of 'y', which differ: see lines 3, 9;",
+    ),
+    (
+        Reason("off_rhythm", "day", 7, rhythm="daily", time="2024-01-05T06:00:00", lines=[*range(7)]),
+        "don't fit the others, which are daily: 2024-01-05T06:00:00 and others, see lines 0, 1, 2, 3, 4, ...;",
+    ),
+    (Reason("mixed_rhythm", "day", 7, rhythm="daily", first=2, last=54), "from line 2 to line 54 are 7 steps apart"),
+    (
+        Reason("long_gap", "day", 10**5, time="2924", lines=[4], most=10**4),
+        "are missing in 'day' before 2924, see line 4",
+    ),
+    (Reason("old_times", "day", 3, key="a: ", last="2024-01-05", window=30), "a: 3 of the times in 'day' are older"),
+    (
+        Reason("scored_times", "day", 3, key="a: ", last="2024-01-05"),
+        "a: 3 of the times in 'day' are not after the last one learned, 2024-01-05: values are scored once",
+    ),
+    (
+        Reason("late_times", "day", 20_000, key="", last="2024-01-05"),
+        "the times in 'day' go on 20,000 steps after the last one learned, 2024-01-05",
+    ),
+    (Reason("output_name", "mean"), "'mean' has the name of a column of the forecasts"),
 ]
 
 

@@ -182,7 +182,7 @@ class FullGaussian:
         """Learn rows in place: row by row into the root, or for large covariances in blocks into ``C``."""
         by_blocks = not len(rows.X_var) and not self.needs_square_root and self._blocks_pay(plan, len(rows))
         if not by_blocks and self.keeps_root(plan):
-            return self._learn_root(plan, state, rows, forgets=True)
+            return int(rows_root(rows, plan.rule, state, self.mean, self.use_square_root(), True))
         if not by_blocks and not plan.forgetting.period:
             return self._learn_rows(plan, state, rows)
         learn = self._learn_blocks if by_blocks else self._learn_rows
@@ -234,8 +234,8 @@ class FullGaussian:
         self.needs_square_root = lost
         return int(learned)
 
-    def _learn_root(self, plan: RowPlan, state: PerceptronProgress, rows: Rows, forgets: bool = False) -> int:
-        return int(rows_root(rows, plan.rule, state, self.mean, self.use_square_root(), forgets))
+    def _learn_root(self, plan: RowPlan, state: PerceptronProgress, rows: Rows) -> int:
+        return int(rows_root(rows, plan.rule, state, self.mean, self.use_square_root(), False))
 
     def _learn_drifting(self, plan: RowPlan, state: PerceptronProgress, rows: Rows) -> int:
         """Drift on a root, or towards a prior with correlations, is a factorisation or a sum per row: rarely needed."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from onepass.tables.advice import Advice
     from onepass.tables.readers.source import Source
 
-__all__ = ["Console", "counted"]
+__all__ = ["Console", "counted", "in_columns"]
 
 _MOST_COLUMNS = 40
 _SECONDS = 10.0  # between two lines of progress where there is no terminal
@@ -34,6 +34,16 @@ def counted(n: int, what: str) -> str:
     ('1 row', '2,000 rows')
     """
     return f"{n:,} {what}" + ("" if n == 1 else "s")
+
+
+def in_columns(table: list[tuple[str, ...]]) -> list[str]:
+    """A table as lines, its columns below each other."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = []
+    for first, *rest in table:
+        cells = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
+        lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
+    return lines
 
 
 class Console:
@@ -75,6 +85,12 @@ class Console:
             self._emit({"event": event, "name": name, "value": words, **numbers})
         elif self._plain:
             self._print(f"{name + ':':<14} {words}")
+
+    def table(self, rows: list[tuple[str, ...]]) -> None:
+        """Print a table; programs get its numbers otherwise."""
+        if self._plain:
+            for line in in_columns(rows):
+                self._print(line)
 
     def aside(self, words: str) -> None:
         """Print a note that is not part of the result."""

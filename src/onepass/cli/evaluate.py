@@ -10,7 +10,7 @@ import click
 
 from onepass._extras import require
 from onepass.cli import options
-from onepass.cli.console import Console, counted
+from onepass.cli.console import Console, counted, in_columns
 from onepass.cli.left_out import tell_left_out
 from onepass.cli.rejects import RejectOptions, Rejects
 from onepass.cli.schema import schema_options, tell_choices
@@ -19,6 +19,7 @@ from onepass.tables.readers.options import ReadOptions
 if TYPE_CHECKING:
     from onepass.evaluation.prequential import Trial
     from onepass.tables.inputs import Inputs, Step
+    from onepass.tables.model import TabularModel
     from onepass.tables.readers.source import Source
     from onepass.tables.schema import SchemaOptions
 
@@ -106,17 +107,21 @@ def score_files(
 ) -> int:
     """Score a model on files, print the scores, and write the page if it is wanted."""
     from onepass.cli.errors import INTERRUPTED, REJECTED, user_errors
-    from onepass.cli.paths import check_distinct_paths, check_writable
+    from onepass.cli.paths import check_distinct_paths, check_writable, load_model
     from onepass.cli.training_run import stoppable
 
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
         if (target is None) == (path is None):
             raise click.UsageError("Give either --target, for a new model, or --model, for a saved one.")
         from onepass.tables.inputs import Inputs
-        from onepass.tables.readers.paths import expand
+        from onepass.tables.readers.addresses import located
+        from onepass.tables.schema import reading_of
 
         schema = schema_options(target or "", shape)
-        inputs = Inputs(tuple(expand(files)), 1, replace(reading, notation=schema.notation))
+        found, reading = located(files, replace(reading, notation=schema.notation))
+        model = None if path is None else load_model(path)
+        reading = reading if model is None else reading_of(model, found, reading)
+        inputs = Inputs(found, 1, reading)
         inputs = replace(inputs, whole_records=rejecting.rejects is not None)
         check_distinct_paths([*inputs.files, *([path] if path else [])], html=html, rejects=rejecting.rejects)
         if html is not None:
@@ -124,7 +129,7 @@ def score_files(
             check_writable(html, "--html")
         sources = inputs.sources()
         console.tell_notes(sources)
-        trial, scored = _trial(path, schema, inputs, sources, console, test_split, compare=compare)
+        trial, scored = _trial(model, schema, inputs, sources, console, test_split, compare=compare)
         for note in trial.comparison_notes():
             console.aside(f"--compare: {note}")
         with stoppable() as stopping, Rejects(rejecting) as log:
@@ -137,13 +142,13 @@ def score_files(
         if html is not None:
             from onepass.reports.page import write_page
 
-            write_page(html, trial, files)
+            write_page(html, trial, inputs.files)
         _print_scores(console, trial, log, html)
         return INTERRUPTED if stopping() else REJECTED if log.count else 0
 
 
 def _trial(
-    path: Path | None,
+    model: "TabularModel | None",
     schema: "SchemaOptions",
     inputs: "Inputs",
     sources: "Sequence[Source]",
@@ -153,7 +158,6 @@ def _trial(
     compare: bool,
 ) -> "tuple[Trial, _Scored]":
     """What is scored, and what scores all rows: the saved model, or a new one of which every choice is printed."""
-    from onepass.cli.paths import load_model
     from onepass.evaluation.evaluating import score_steps
     from onepass.evaluation.future import future_steps
     from onepass.evaluation.held_out import HeldOut, LastRows
@@ -161,7 +165,6 @@ def _trial(
     from onepass.tables.fitting import FitOptions
     from onepass.tables.schema import check_columns, infer_model
 
-    model = None if path is None else load_model(path)
     if model is not None:
         for source in sources:
             check_columns(model, source, target=True)
@@ -236,7 +239,7 @@ def _print_scores(console: Console, trial: "Trial", log: Rejects, html: Path | N
     words = [
         f"{counted(trial.rows, what)} in {console.seconds:.1f} s ({speed:,.0f} rows/s), {log.count:,} rejected"
         + ("" if trial.split is None else f"; learned from {counted(trial.model.n_rows, 'other row')}"),
-        *_columns(table),
+        *in_columns(table),
         *([f"scores of {counted(trial.rows, 'row')} are mostly chance"] if trial.is_small else []),
         *filter(None, (trial.coverage_words(), _worst(trial))),
         *set_aside_words(trial.n_set_aside),
@@ -253,13 +256,3 @@ def _worst(trial: "Trial") -> str:
     words = trial.worst.words()
     helps = "" if trial.model.estimator.outliers else " (--outliers 0.05 has such rows do little harm)"
     return words and words + helps
-
-
-def _columns(table: list[tuple[str, ...]]) -> list[str]:
-    """A table as lines, its columns below each other."""
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = []
-    for first, *rest in table:
-        cells = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
-        lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
-    return lines

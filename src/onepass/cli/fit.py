@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = ["default_model_path", "fit"]
 
-_TABLE_ENDINGS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".db", ".sqlite", ".duckdb")
+_DATABASE_ENDINGS = (".db", ".sqlite", ".duckdb")
+_WORKBOOK_ENDINGS = (".xlsx", ".xls", ".ods")
+_TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson")
+_TABLE_ENDINGS = (*_TEXT_ENDINGS, ".parquet", ".pq", *_DATABASE_ENDINGS, *_WORKBOOK_ENDINGS)
 _PACKED_ENDINGS = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
 
@@ -136,7 +139,8 @@ def fit(
         wanted = FitOptions(schema, passes, shuffle, in_order=cluster.is_dask or alarms is not None)
         check_passes(wanted.turns, shape["drift"])
         reading = replace(reading, notation=schema.notation)
-        inputs = Inputs(given_files(files, learning.again, console), wanted.turns, reading)
+        found, reading = given_files(files, reading, learning.again, console)
+        inputs = Inputs(found, wanted.turns, reading)
         inputs = replace(inputs, whole_records=rejecting.rejects is not None)
         check_stream(inputs, learning.resume, shuffle=shuffle == "on")
         if cluster.is_dask:
@@ -189,7 +193,7 @@ def _begun(
     return TrainingRun(model, written, inputs, sources, refine=refine)
 
 
-def default_model_path(file: str) -> Path:
+def default_model_path(file: str, table: str | None = None) -> Path:
     """Where to write the model of a file, if nothing else is said: in the folder the command runs in.
 
     Examples
@@ -198,7 +202,13 @@ def default_model_path(file: str) -> Path:
     trips.onepass v1.2.onepass
     >>> print(default_model_path("https://example.org/trips.zip?version=2"))
     trips.onepass
+    >>> print(default_model_path("postgresql://ann@host/data", "trips"))
+    trips.onepass
     """
+    from onepass.tables.readers.addresses import SERVERS, scheme_of
+
+    if table is not None and scheme_of(file) in SERVERS:
+        return Path(table + ".onepass")
     name = Path(urlsplit(file).path if "://" in file else file).name
     if name == "-":
         raise click.UsageError("Standard input has no name that the model could take; give --model FILE.")
@@ -212,7 +222,7 @@ def _unnamed_model(inputs: "Inputs", target: str) -> Path:
     """Where to write a model that was not named: over no file but a model of the same target and files."""
     from onepass.tables.schema import check_has
 
-    path = default_model_path(inputs.files[0])
+    path = default_model_path(inputs.files[0], inputs.reading.table)
     if path.exists() and not _is_model_of(path, inputs, target):
         for source in inputs.sources():
             check_has([target], source)  # a mistyped target is the likelier mistake

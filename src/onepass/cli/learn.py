@@ -85,7 +85,8 @@ def learn(
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
         from onepass.tables.inputs import Inputs
 
-        inputs = Inputs(given_files(files, learning.again, console), passes, reading)
+        found, reading = given_files(files, reading, learning.again, console)
+        inputs = Inputs(found, passes, reading)
         inputs = replace(inputs, whole_records=rejecting.rejects is not None)
         check_stream(inputs, learning.resume)
         written = {"MODEL": model} if out is None else {"out": out}
@@ -109,12 +110,13 @@ def _begun(
     from onepass.cli.paths import load_model
     from onepass.cli.training_run import check_passes, resume_run, without_known
     from onepass.files.versions import version
-    from onepass.tables.schema import check_columns
+    from onepass.tables.schema import check_columns, reading_of
     from onepass.tables.training import TrainingRun
 
     base = target.version if target.path == path else version(path)
     model = load_model(path)
     check_passes(inputs.passes, model.estimator.drift)
+    inputs = replace(inputs, reading=reading_of(model, inputs.files, inputs.reading))
     sources = inputs.sources()
     console.tell_notes(sources)
     resumed = resume_run(target.path, inputs, sources, learning.resume, {}, base)

@@ -26,6 +26,8 @@ COMMANDS = {
     "learn": "onepass.cli.learn:learn",
     "predict": "onepass.cli.predict:predict",
     "evaluate": "onepass.cli.evaluate:evaluate",
+    "forecast": "onepass.cli.forecast:forecast",
+    "detect": "onepass.cli.detect:detect",
     "report": "onepass.cli.report:report",
     "show": "onepass.cli.show:show",
     "export": "onepass.cli.export:export",

@@ -32,6 +32,7 @@ __all__ = [
     "level",
     "model_argument",
     "names",
+    "notation",
     "numbers",
     "percentage",
     "rate",
@@ -313,7 +314,12 @@ reading = _gathered(
         help="The first line of a CSV file is a row, not the names of the columns; they are called column_1, "
         "column_2, ...",
     ),
-    click.option("--table", metavar="NAME", help="The table of a database to read; not needed if it has only one."),
+    click.option(
+        "--table",
+        metavar="NAME",
+        help="The table of a database to read, not needed if it has only one; or the sheet of a workbook, by default "
+        "the first with anything in it.",
+    ),
     click.option("--sql", metavar="QUERY", help="Read the result of this SQL query of a database, instead of a table."),
     click.option(
         "--where",
@@ -372,6 +378,8 @@ def _of_model(option: Option) -> Callable[[F], F]:
 
 
 shape = all_of(*map(_of_model, OPTIONS))
+
+notation = all_of(*(_of_model(option) for option in OPTIONS if option.name in ("decimal", "missing", "date_formats")))
 
 waiting = click.option(
     "--wait",

@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from onepass.tables.model import TabularModel
 
-__all__ = ["check_distinct_paths", "check_there", "check_writable", "load_model"]
+__all__ = ["check_distinct_paths", "check_there", "check_writable", "load_model", "rows_learned"]
 
 
 def check_distinct_paths(read: Iterable[str | Path], **written: Path | None) -> None:
@@ -62,8 +62,20 @@ def load_model(path: Path) -> "TabularModel":
     """Read a model that this command line made."""
     from onepass.files.checkpoint import CheckpointError, load
     from onepass.tables.model import TabularModel
+    from onepass.tables.series_model import SeriesModel
 
     model = load(path)
+    if isinstance(model, SeriesModel):
+        raise CheckpointError(f"{path} forecasts series; it goes on with 'onepass forecast FILE... --model {path}'")
     if not isinstance(model, TabularModel):
         raise CheckpointError(f"{path} has a {type(model).__name__}; this command needs a model made by 'onepass fit'")
     return model
+
+
+def rows_learned(path: Path) -> int:
+    """How many rows the model in a file has learned, whichever command made it."""
+    from onepass.files.checkpoint import load
+    from onepass.tables.series_model import SeriesModel
+
+    model = load(path)
+    return model.n_seen if isinstance(model, SeriesModel) else load_model(path).n_rows

@@ -96,11 +96,12 @@ def predict(
 
     with Console(as_json=as_json, quiet=quiet, to_stderr=out is None) as console, user_errors():
         from onepass.tables.prediction import as_given_levels
-        from onepass.tables.readers.paths import expand
+        from onepass.tables.readers.addresses import located
         from onepass.tables.readers.registry import open_source
+        from onepass.tables.schema import reading_of
         from onepass.tables.writing import format_of
 
-        inputs = expand(files)
+        inputs, reading = located(files, reading)
         check_distinct_paths([model, *inputs], out=out, rejects=rejecting.rejects)
         known = load_model(model)
         if out is not None:
@@ -109,6 +110,7 @@ def predict(
         kind = kind or ("csv" if out is None else format_of(out))
         if kind is None:
             raise click.UsageError(f"--out {out} does not end in .csv, .jsonl or .parquet; give --format.")
+        reading = reading_of(known, inputs, reading)
         sources = [open_source(file, reading) for file in inputs]
         console.tell_notes(sources)
         asked = _Asked(as_given_levels(levels), keep, explain, None if reads_along else kind, out, full_precision)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from onepass.tables.inputs import Inputs, Step
     from onepass.tables.model import TabularModel
     from onepass.tables.progress import Progress, ResumedRun
+    from onepass.tables.readers.options import ReadOptions
     from onepass.tables.readers.source import Source
     from onepass.tables.training import CheckpointPolicy, TrainingRun
 
@@ -124,18 +125,24 @@ def only_writer(path: Path, wait: float) -> "Iterator[VersionedFile]":
         yield VersionedFile(path)
 
 
-def given_files(files: tuple[str, ...], again: bool, console: Console) -> tuple[str, ...]:
-    """The files that are meant, each once unless it is to be learned again; repeated names are reported."""
-    from onepass.tables.readers.paths import expand, shown
+def given_files(
+    files: tuple[str, ...], reading: "ReadOptions", again: bool, console: Console
+) -> tuple[tuple[str, ...], "ReadOptions"]:
+    """The files that are meant, each once unless it is to be learned again, and how they are read.
+
+    Repeated names are reported.
+    """
+    from onepass.tables.readers.addresses import located
+    from onepass.tables.readers.paths import shown
     from onepass.tables.selection import distinct
 
-    found = tuple(expand(files))
+    found, reading = located(files, reading)
     if again:
-        return found
+        return found, reading
     found, named_before = distinct(found)
     for file in dict.fromkeys(map(shown, named_before)):
         console.aside(f"{file} is given several times and is learned once; with --again it is learned each time")
-    return found
+    return found, reading
 
 
 def without_known(

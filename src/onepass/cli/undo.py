@@ -21,11 +21,12 @@ __all__ = ["undo"]
 def undo(model: Path, wait: float, as_json: bool, quiet: bool) -> None:
     """Undo the last run: MODEL becomes exactly what it was before.
 
-    'onepass fit' and 'onepass learn' keep the model that they replace as MODEL.previous-..., so one step back is
-    possible, unless MODEL was changed by something else since. The files of that run can then be learned again.
+    'onepass fit', 'onepass learn' and 'onepass forecast' keep the model that they replace as MODEL.previous-..., so one
+    step back is possible, unless MODEL was changed by something else since. The files of that run can then be learned
+    again.
     """
     from onepass.cli.errors import user_errors
-    from onepass.cli.paths import check_there, check_writable, load_model
+    from onepass.cli.paths import check_there, check_writable, rows_learned
     from onepass.cli.training_run import only_writer
 
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
@@ -35,7 +36,7 @@ def undo(model: Path, wait: float, as_json: bool, quiet: bool) -> None:
         check_there(model)
         check_writable(model, "MODEL")
         with only_writer(model, wait):
-            before = load_model(model)
+            before = rows_learned(model)
             partial = partial_path(model)
             if partial.exists():
                 raise click.ClickException(
@@ -43,8 +44,8 @@ def undo(model: Path, wait: float, as_json: bool, quiet: bool) -> None:
                     "delete the file."
                 )
             go_back(model)
-            now = load_model(model)
-        facts = {"model": str(model), "rows_before": before.n_rows, "rows_in_all": now.n_rows}
-        instead = "as before" if now.n_rows == before.n_rows else f"no longer {before.n_rows:,}"
-        seen = counted(now.n_rows, "row")
+            now = rows_learned(model)
+        facts = {"model": str(model), "rows_before": before, "rows_in_all": now}
+        instead = "as before" if now == before else f"no longer {before:,}"
+        seen = counted(now, "row")
         console.done(facts, f"{model} is what it was before its last run: it has seen {seen}, {instead}")

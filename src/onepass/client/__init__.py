@@ -28,7 +28,7 @@ require("client", "onepass.client")
 
 import httpx
 
-__all__ = ["Client", "Decision", "Learned", "Model", "Prediction", "ServiceError"]
+__all__ = ["Client", "Decision", "Forecast", "Learned", "Model", "Prediction", "ServiceError"]
 
 _ARROW = "application/vnd.apache.arrow.stream"
 _LINES = "application/x-ndjson"
@@ -88,6 +88,29 @@ class Prediction(NamedTuple):
         if level not in self.intervals:
             known = ", ".join(map(str, self.intervals)) or "none, as classes have probabilities"
             raise ValueError(f"level must be one of those passed to predict ({known}), got {level}")
+        return self.intervals[level]
+
+
+class Forecast(NamedTuple):
+    """The next steps of a series: a mean, a standard deviation and limits for each."""
+
+    times: list[str | float]
+    """In UTC; numbers where the times of the series are numbers."""
+    mean: list[float]
+    std: list[float]
+    intervals: dict[float, tuple[list[float], list[float]]]
+    """Lower and upper limits of all steps, by the levels that were asked for."""
+    total: Prediction
+    """The sum over all steps."""
+    recent: list[tuple[str | float, float]]
+    """Times and values of the latest steps, if they were asked for."""
+    version: int
+
+    def interval(self, level: float = 0.95) -> tuple[list[float], list[float]]:
+        """Lower and upper limits of all steps, of a level that was asked for."""
+        if level not in self.intervals:
+            known = ", ".join(map(str, self.intervals)) or "none"
+            raise ValueError(f"level must be one of those passed to forecast ({known}), got {level}")
         return self.intervals[level]
 
 
@@ -314,6 +337,48 @@ class Model:
         found |= {name: value for name, value in answer.items() if name in Prediction._fields}
         found["intervals"] = {one["level"]: (one["lower"], one["upper"]) for one in limits}
         return Prediction(**found)
+
+    def forecast(
+        self,
+        horizon: int,
+        *,
+        key: str | None = None,
+        inputs: Sequence[Mapping[str, Any]] | None = None,
+        level: float | Sequence[float] = (0.8, 0.95),
+        recent: int = 0,
+    ) -> Forecast:
+        """Predict the next values of a series; learn its values with ``learn({"time": ...}, y)``.
+
+        Parameters
+        ----------
+        horizon : number of steps
+        key : of many series, which of them
+        inputs : of a forecaster with inputs, those of each step by their names
+        level : probability of the intervals, or several of them
+        recent : how many of the latest values to return as well, of those that may still be revised
+        """
+        levels = [level] if isinstance(level, int | float) else list(level)
+        body: dict[str, Any] = {"horizon": horizon, "levels": levels, "recent": recent}
+        body |= {} if key is None else {"key": key}
+        answer = self._post("forecast", body if inputs is None else {**body, "inputs": [dict(one) for one in inputs]})
+        steps, total = answer["steps"], answer["total"]
+        limits = [[(one["lower"], one["upper"]) for one in step["intervals"]] for step in steps]
+        found = {
+            one["level"]: ([own[i][0] for own in limits], [own[i][1] for own in limits])
+            for i, one in enumerate(total["intervals"])
+        }
+        sums: dict[str, Any] = dict.fromkeys(Prediction._fields) | {"learned": False, "version": answer["version"]}
+        sums |= {"mean": total["mean"], "std": total["std"]}
+        sums["intervals"] = {one["level"]: (one["lower"], one["upper"]) for one in total["intervals"]}
+        return Forecast(
+            [step["time"] for step in steps],
+            [step["mean"] for step in steps],
+            [step["std"] for step in steps],
+            found,
+            Prediction(**sums),
+            [(one["time"], one["y"]) for one in answer["recent"]],
+            answer["version"],
+        )
 
     def learn(self, x: Any, y: Any, *, id: str | None = None, key: str | None = None) -> Learned:
         """Learn a row; on return it is stored durably, and the model has learned it."""

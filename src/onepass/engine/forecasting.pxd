@@ -13,6 +13,8 @@ cpdef enum:
 cdef class ForecastWorkspace:
     cdef readonly Py_ssize_t horizon
     cdef readonly object arrays
+    cdef double far
+    cdef readonly double expected, expected_std
     cdef double[::1] matrix, targets, mean, cov, joint, past, columns, inputs, space, ends, devs, shares
     cdef double[:, ::1] means, deviations
     cdef double[:, ::1] correlation

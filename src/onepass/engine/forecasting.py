@@ -1,8 +1,9 @@
 """Forecasters, one value at a time: members forecast, their forecasts are scored as values arrive, and weigh them.
 
 At an *origin* all members forecast the next ``horizon`` values, and the forecasts are kept. As values arrive the errors
-are noted; when the last of them has come, the next origin is there. A member's share in forecasts is
-``exp(-error / (0.2 best))``, of the mean absolute errors of its last few forecasts: nothing is refitted or held out.
+are noted; when the last of them has come, the next origin is there, after a pause if the origins would otherwise all
+fall on the same hour of the day, say. A member's share in forecasts is ``exp(-error / (0.2 best))``, of the mean
+absolute errors of its last few forecasts: nothing is refitted or held out.
 
 The deviation of the combined forecast is the mean of its members' (not that of their mixture, which would add what they
 disagree about). It is multiplied by the square root of the size of this series' earlier errors in such deviations,
@@ -84,6 +85,8 @@ class ForecastWorkspace:
         self.columns = np.zeros(horizon * p + p)
         self.inputs = np.zeros(horizon * plan.n_inputs + 1)
         self.space = np.zeros(p + plan.longest + 2)
+        self.far = plan.outliers  # deviations from which on a value is held back
+        self.expected, self.expected_std = np.nan, 0.0  # of the last value before it was learned; 0 if not known
         self.ends, self.devs, self.shares = np.zeros(horizon), np.zeros(horizon), np.zeros(m)
         means, deviations, correlation = np.zeros((m, horizon)), np.zeros((m, horizon)), np.zeros((horizon, horizon))
         self.means, self.deviations, self.correlation = means, deviations, correlation
@@ -504,14 +507,16 @@ def _learn(plan, record, y, inputs, priors, sizing, work):
         record[AT_LAST] = y
         if y > 0.0:
             record[AT_LOG_ORIGIN] = log(y)
-    if observed and y <= 0.0:
-        record[AT_POSITIVE] = 0.0
     mean = record[AT_LAST]
     std = 0.0
     if record[AT_READY] > 0.0:
         mean, std = _one_ahead(plan, record, work)
         if mean != mean:
             mean = record[AT_LAST]
+    if observed and y <= 0.0:
+        record[AT_POSITIVE] = 0.0
+    work.expected = mean
+    work.expected_std = std
     value = y if observed else mean
     variance = 0.0
     if not observed:
@@ -519,7 +524,7 @@ def _learn(plan, record, y, inputs, priors, sizing, work):
         variance = std * std * min(record[AT_MISSING], 10.0)
     elif std > 0.0 and record[AT_MISSING] == 0.0:
         level = record[AT_ORIGIN]
-        value, variance = _accept(record, y, mean, std, plan.outliers)
+        value, variance = _accept(record, y, mean, std, work.far)
         if record[AT_ORIGIN] != level:
             _shift_pending(plan, record, record[AT_ORIGIN] - level)
     if record[AT_STEP] >= 0.0:
@@ -538,8 +543,10 @@ def _learn(plan, record, y, inputs, priors, sizing, work):
     push(plan, record, plain, logarithm, variance, cython.address(work.space[0]))
     if record[AT_STEP] >= plan.horizon:
         _finish(plan, record, sizing)
-        record[AT_STEP] = -1.0
-    if record[AT_STEP] < 0.0:
+        record[AT_STEP] = -1.0 - plan.pause
+    elif record[AT_STEP] < -1.0:
+        record[AT_STEP] += 1.0
+    if record[AT_STEP] == -1.0:
         _start_forecasts(plan, record, priors, sizing, work)
 
 
@@ -659,3 +666,38 @@ def posterior_weights(
         cython.address(work.cov[0]),
     )
     return np.array(work.mean[: belief.p]) if belief.known else None
+
+
+def member_regression(
+    plan: Plan,
+    record: cython.double[::1],
+    member: cython.Py_ssize_t,
+    inputs: cython.const[cython.double][:, ::1],
+    priors: cython.const[cython.double][::1],
+    work: ForecastWorkspace,
+) -> "tuple[FloatArray, FloatArray]":
+    """A member's weights, of lags first, and its view's last values, most recent first, both in the view's units.
+
+    They are those of its forecast over the steps of the workspace, which there must be. The record keeps the weights:
+    give a copy.
+    """
+    own: Member = plan.member(member, cython.address(record[0]))
+    view: SeriesView = plan.view(own.view, cython.address(record[0]))
+    _forecast_member(
+        plan,
+        member,
+        cython.address(record[0]),
+        cython.address(priors[0]),
+        cython.address(inputs[0, 0]),
+        work,
+        True,
+        cython.address(work.means[member, 0]),
+        cython.address(work.deviations[member, 0]),
+    )
+    weights, past = np.zeros(own.n_lags + own.n_columns), np.zeros(view.longest + 2)
+    k: cython.Py_ssize_t
+    for k in range(len(weights)):
+        weights[k] = own.weights[k]
+    for k in range(len(past)):
+        past[k] = view.past[k]
+    return weights, past[: cython.cast(cython.Py_ssize_t, min(view.state[VIEW_LENGTH], len(past)))]

@@ -20,6 +20,7 @@ from cython.cimports.scipy.linalg import cython_lapack
 # Of the prior around a random walk, in units of the noise.
 _FIRST_VARIANCE = cython.declare(cython.double, 0.1)
 _INPUT_VARIANCE = cython.declare(cython.double, 100.0)
+_CONSTANT_VARIANCE = cython.declare(cython.double, 1e6)  # of levels with inputs
 _START_SQUARES = cython.declare(cython.double, 0.02)  # which the noise starts with, of targets of variance 1
 _START_WEIGHT = cython.declare(cython.double, 2.0)
 _LEAST_WEIGHT = cython.declare(cython.double, 3.0)
@@ -123,6 +124,8 @@ def _first_prior(rows, lags, differenced, mean, precision):
             precision[i] *= sqrt(cython.cast(cython.double, lags[i]))
         if i >= rows.p - rows.n_inputs:
             precision[i] = 1.0 / _INPUT_VARIANCE
+        elif i == rows.n_lags and rows.n_inputs > 0 and not differenced:  # it makes up for the mean of the inputs
+            precision[i] = 1.0 / _CONSTANT_VARIANCE
     if not differenced:
         mean[0] = 1.0
 

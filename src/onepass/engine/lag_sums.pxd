@@ -79,7 +79,7 @@ cdef struct Equations:
 
 @cython.final
 cdef class Plan:
-    cdef readonly Py_ssize_t n_views, n_members, horizon, n_tests, n_inputs, longest_difference, season, input_memory
+    cdef readonly Py_ssize_t n_views, n_members, horizon, n_tests, n_inputs, longest_difference, season, pause, input_memory
     cdef readonly Py_ssize_t size, most_weights, longest
     cdef readonly Py_ssize_t at_past, at_log_past, at_shares, at_pending, at_combined, at_errors, at_scores, at_inputs
     cdef readonly object settings

@@ -37,8 +37,9 @@ class Plan:
     settings : dict
         ``views``: (logarithm, difference) of each; ``members``: of each (view, rate, lags, kinds, frequencies,
         tiers), where kinds are those of columns: 0 for the constant, which comes first, 1 for a cosine, 2 for a sine, 3
-        for an input; and tiers are numbers of lags. ``horizon``, ``n_tests``, ``n_inputs``, ``season``,
-        and ``outliers``: deviations from which on a value is held back.
+        for an input; and tiers are numbers of lags. ``horizon``, ``n_tests``, ``n_inputs``, ``season``; ``pause``:
+        values between the end of one test forecast and the start of the next; and ``outliers``: deviations from which
+        on a value is held back.
     """
 
     def __init__(self, settings):
@@ -46,7 +47,7 @@ class Plan:
         views, members = settings["views"], settings["members"]
         self.horizon, self.n_tests = settings["horizon"], settings["n_tests"]
         self.n_inputs, self.season = settings["n_inputs"], settings["season"]
-        self.outliers = settings["outliers"]
+        self.pause, self.outliers = settings["pause"], settings["outliers"]
         self.n_views, self.n_members = len(views), len(members)
         longest = [max([max(m["lags"]) for m in members if m["view"] == v], default=1) for v in range(len(views))]
         self.longest = max(longest)
@@ -96,6 +97,9 @@ class Plan:
 
     def __reduce__(self):
         return Plan, (self.settings,)
+
+    def __deepcopy__(self, memo):
+        return self  # it never changes
 
     def tier_places(self, member: cython.Py_ssize_t) -> "Any":
         """Largest lag, number of weights, and place of the prior, of each tier of a member."""
@@ -170,11 +174,13 @@ def fill_columns(member, time, inputs, before, columns):
 def push(plan, record, plain, logarithm, variance, space):
     """Add a value, less its origin, and its logarithm, to all views and members; ``variance`` is that of a belief.
 
-    ``space`` has room for the columns of a member. The inputs of the row are in the record already.
+    The variance of the logarithm is that relative to the value. ``space`` has room for the columns of a member. The
+    inputs of the row are in the record already.
     """
     v: cython.Py_ssize_t
     m: cython.Py_ssize_t
     time = record[AT_LENGTH] + record[AT_PHASE]
+    value = record[AT_ORIGIN] + plain
     for v in range(plan.n_views):
         view: SeriesView = plan.view(v, record)
         if view.logarithm and record[AT_POSITIVE] == 0.0:
@@ -182,6 +188,7 @@ def push(plan, record, plain, logarithm, variance, space):
         if not _push_view(plan, cython.address(view), record, logarithm if view.logarithm else plain):
             continue
         n = cython.cast(cython.Py_ssize_t, view.state[VIEW_LENGTH])
+        own = variance / max(value * value, 1e-300) if view.logarithm else variance
         for m in range(plan.n_members):
             member: Member = plan.member(m, record)
             if member.view != v:
@@ -195,7 +202,7 @@ def push(plan, record, plain, logarithm, variance, space):
                 before = _before(view.difference, inputs, plan.n_inputs)
                 fill_columns(cython.address(member), time, inputs, before, space)
                 _add_row(cython.address(member), cython.address(view), tier, view.past, space)
-            member.state[MEMBER_FILLED] = member.rate * member.state[MEMBER_FILLED] + variance
+            member.state[MEMBER_FILLED] = member.rate * member.state[MEMBER_FILLED] + own
     _shift(plan.longest_difference, record + plan.at_past, plain)
     _shift(plan.longest_difference, record + plan.at_log_past, logarithm)
     record[AT_LENGTH] += 1.0
@@ -327,8 +334,13 @@ def equations(member, view, tier, matrix, targets):
 
 
 def input_scale(member, column):
-    """What an input is divided by: the size it has had so far."""
-    mean_square = member.columns[column * member.n_columns + column] / max(member.state[MEMBER_WEIGHT], 1.0)
+    """What an input is divided by: its deviation so far, or its size where it has always been the same."""
+    weight = max(member.state[MEMBER_WEIGHT], 1.0)
+    mean_square = member.columns[column * member.n_columns + column] / weight
+    mean = member.columns[column * member.n_columns] / weight
+    variance = mean_square - mean * mean
+    if variance > 1e-9 * mean_square and variance > 1e-300:
+        return sqrt(variance)
     return sqrt(mean_square) if mean_square > 1e-300 else 1.0
 
 

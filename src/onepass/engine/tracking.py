@@ -139,6 +139,43 @@ def track_keyed_quantiles(
     return found
 
 
+@cython.final
+@cython.cclass
+class RowTracker:
+    """Tracks values one at a time, as `track_quantiles` does, in the arrays of its last two arguments.
+
+    For a single value the arguments of a function would take longer than all the rest.
+    """
+
+    def __init__(
+        self,
+        probabilities: cython.const[cython.double][::1],
+        rates: cython.const[cython.double][::1],
+        ends: cython.double[::1],
+        location: cython.double[::1],
+    ):
+        self.probabilities, self.rates, self.ends, self.location = probabilities, rates, ends, location
+
+    def track(
+        self, value: cython.double, weight: cython.double, found: cython.double[::1], is_late: cython.bint
+    ) -> cython.void:
+        """Write the quantiles that a value is compared with, ``(q,)``, and move on; if it is late, they are given."""
+        if not is_late:
+            self._fill(cython.address(found[0]))
+        if value == value and weight > 0.0:
+            ends, location = cython.address(self.ends[0]), cython.address(self.location[0])
+            _move(value, weight, self.probabilities, self.rates, cython.address(found[0]), ends, location)
+        _sort(self.ends.shape[0], cython.address(found[0]))
+
+    def look(self, found: cython.double[::1]) -> cython.void:
+        """Write the quantiles that hold for the next value, ``(q,)``."""
+        self._fill(cython.address(found[0]))
+        _sort(self.ends.shape[0], cython.address(found[0]))
+
+    def _fill(self, found):
+        _fill(self.ends.shape[0], cython.address(self.ends[0]), cython.address(self.location[0]), found)
+
+
 def _fill(q, ends, location, out):
     """Fill in the quantiles that hold now."""
     j: cython.Py_ssize_t

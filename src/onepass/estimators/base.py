@@ -220,6 +220,7 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
 
         For labels it is the probability that they are wrong, and 0 with ``outliers=0``. For numbers it is then 1 for
         targets that would be set aside, and 0 for all others. Of several outputs it is that of the least trusted one.
+        To score the anomalies of a time series use `onepass.forecasting.AnomalyScorer`.
         """
         learner = self._fitted
         X, y = learner.encoder.pairs(self, X, y, reset=False, **self._target_checks)

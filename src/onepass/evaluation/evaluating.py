@@ -8,10 +8,11 @@ from onepass.evaluation.held_out import HeldOut
 from onepass.evaluation.prequential import Trial
 from onepass.tables.inputs import Inputs, Step, steps
 from onepass.tables.model import TabularModel
+from onepass.tables.readers.addresses import located
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
-from onepass.tables.readers.paths import FilePath, expand
+from onepass.tables.readers.paths import FilePath
 from onepass.tables.readers.source import Source
-from onepass.tables.schema import SchemaOptions, check_columns, infer_model
+from onepass.tables.schema import SchemaOptions, check_columns, infer_model, reading_of
 
 __all__ = ["evaluate", "score_steps"]
 
@@ -69,8 +70,8 @@ def evaluate(
         raise TypeError("give either target, for a new model, or model, for one that has learned already")
     wanted = SchemaOptions.of(target or "", **options)
     split = None if test_split is None else HeldOut(test_split, wanted.settings.seed)
-    reading = replace(reading, notation=wanted.notation)
-    found = tuple(expand(files))
+    found, reading = located(files, replace(reading, notation=wanted.notation))
+    reading = reading if model is None else reading_of(model, found, reading)
     inputs = Inputs(found, 1 if split is None else 2, reading)
     sources = inputs.sources()
     if model is None:

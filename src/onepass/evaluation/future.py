@@ -14,8 +14,9 @@ from onepass.evaluation.held_out import LastRows
 from onepass.evaluation.prequential import Trial
 from onepass.tables.fitting import FitOptions
 from onepass.tables.inputs import Inputs, Step, steps
+from onepass.tables.readers.addresses import located
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
-from onepass.tables.readers.paths import FilePath, expand
+from onepass.tables.readers.paths import FilePath
 from onepass.tables.readers.source import Source
 from onepass.tables.schema import SchemaOptions
 from onepass.tables.training import learn_steps, refine_if_few
@@ -84,7 +85,8 @@ def future_test(
     """
     as_share(share, "share", open_above=True)
     wanted = FitOptions(SchemaOptions.of(target, **options), passes, shuffle)
-    inputs = Inputs(tuple(expand(files)), wanted.turns, replace(reading, notation=wanted.schema.notation))
+    found, reading = located(files, reading)
+    inputs = Inputs(found, wanted.turns, replace(reading, notation=wanted.schema.notation))
     sources = inputs.sources()
     split = LastRows.of(inputs, sources, target, share)
     model, _, split = split.new_model(wanted, sources)

@@ -1,6 +1,5 @@
 """Test-then-train evaluation: a model, and the baselines it is compared with, predict every row before learning it."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,12 +19,11 @@ from onepass.evaluation.metrics import (
     Coverage95,
     LogLoss,
     LogNormalPredictions,
-    MetricSet,
     NumberPredictions,
-    OverTime,
     PredictedStd,
     RootMeanSquaredError,
     RowMean,
+    Scores,
     Task,
 )
 from onepass.evaluation.read_tally import ReadTally
@@ -35,7 +33,7 @@ from onepass.tables.model import TabularModel
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.targets import ClassTarget, CountTarget, LogTarget, NumberTarget, Target
 
-__all__ = ["BELIEVED", "OURS", "Scores", "Trial", "own_predictions", "task_of"]
+__all__ = ["BELIEVED", "OURS", "Trial", "own_predictions", "task_of"]
 
 OURS = "onepass"
 _KEPT, _WORST = 2_000, 8  # rows that a report looks at
@@ -43,25 +41,6 @@ _FEW = 200  # rows, of which a quarter says little
 _FEWEST = 30  # rows, of which all of them do
 BELIEVED = "onepass, rows believed"
 """The same model, scored on those rows alone whose target it holds for true when it sees it."""
-
-
-@dataclass(frozen=True)
-class Scores:
-    """The metrics of one model over the whole stream, and over its segments."""
-
-    total: MetricSet
-    over_time: OverTime
-
-    @classmethod
-    def of(cls, task: Task, *, with_std: bool) -> "Scores":
-        """Start with no rows; ``with_std`` if the model says how sure it is."""
-        total = MetricSet(task, with_std=with_std)
-        return cls(total, OverTime([*total.row_means, *([PredictedStd] if with_std else ())], with_std=with_std))
-
-    def update(self, predicted: NumberPredictions | ClassPredictions) -> None:
-        """Score more rows."""
-        self.total.update(predicted)
-        self.over_time.update(predicted)
 
 
 class Trial:
@@ -82,7 +61,7 @@ class Trial:
         self.split = split
         self.rows: int = 0
         self.task: Task = task_of(model.target)
-        self.ours: Scores = Scores.of(self.task, with_std=True)
+        self.ours: Scores = Scores.of(self.task, with_std=True, also=[PredictedStd])
         self.believed: Scores = Scores.of(self.task, with_std=True)
         """Scores of the rows whose target is trusted; others, which may be of any size, say little."""
         self.worst: WorstRow = WorstRow(LogLoss if self.task == "classes" else RootMeanSquaredError)
@@ -110,7 +89,7 @@ class Trial:
     @property
     def metrics(self) -> list[type[RowMean[Any]]]:
         """Those to draw along the stream, the main one first: all that have a better and a worse end."""
-        return [metric for metric in self.ours.total.row_means if metric.goal is None]
+        return [metric for metric in self.ours.row_means if metric.goal is None]
 
     @property
     def passes(self) -> int:
@@ -152,7 +131,7 @@ class Trial:
         self.worst.update(ours, file, rows.ids)
         self._keep(rows, ours, file)
         if self._doubts:
-            self._add_believed(rows.y, predicted)
+            self._add_believed(ours, predicted.outlier_probability <= 0.5)
         for baseline, scores in self.baselines:
             try:
                 guess = baseline.predict_then_learn(zero_for_nan(rows.X), rows.y, rows.weights)
@@ -194,12 +173,10 @@ class Trial:
             found.pop(SAME_TIME, None)
         return found | {one.name: scores for one, scores in self.baselines}
 
-    def _add_believed(self, y: FloatArray, predicted: PredictedRows) -> None:
-        believed = predicted.outlier_probability <= 0.5
+    def _add_believed(self, ours: NumberPredictions | ClassPredictions, believed: Any) -> None:
         self.n_outliers += int((~believed).sum())
         if believed.any():
-            own = own_predictions(self.model.target, y[believed], predicted.at(believed), doubts=True)
-            self.believed.update(own)
+            self.believed.update(ours.at(believed))
 
     def check(self) -> None:
         """Raise an error if no row was scored, or one that says nothing."""
@@ -213,10 +190,10 @@ class Trial:
 
     def scores(self) -> dict[str, dict[str, float]]:
         """Scores of every model, by name."""
-        scores = {OURS: self.ours.total.get()}
+        scores = {OURS: self.ours.total()}
         if 0 < self.n_outliers < self.rows:
-            scores[BELIEVED] = self.believed.total.get()
-        return scores | {name: scores.total.get() for name, scores in self.compared.items()}
+            scores[BELIEVED] = self.believed.total()
+        return scores | {name: scores.total() for name, scores in self.compared.items()}
 
     def comparison_notes(self) -> list[str]:
         """Which baselines are missing, and what the others don't use of the rows, in words."""
@@ -245,14 +222,13 @@ class Trial:
         """How many targets lay inside the 95 % interval, quarter by quarter; nothing for classes and few rows."""
         if self.task == "classes" or self.rows < _FEW:
             return ""
-        shares = self.ours.over_time.quarters()[Coverage95.name]
+        shares = self.ours.quarters()[Coverage95.name]
         listed = ", ".join(f"{100.0 * share:.1f}" for share in shares)
         return f"inside the 95 % interval, quarter by quarter of the rows: {listed} %"
 
     def over_time(self) -> dict[str, list[float]]:
         """Our scores over segments of the stream."""
-        segments = {name: values.tolist() for name, values in self.ours.over_time.segments().items()}
-        return {"rows": self.ours.over_time.rows.tolist(), **segments}
+        return self.ours.over_time()
 
     def table(self) -> list[tuple[str, ...]]:
         """Scores as text: a row of headings, then one row per model."""

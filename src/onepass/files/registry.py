@@ -15,6 +15,7 @@ __all__ = ["exported", "restored", "savable", "savable_names"]
 # The names are part of the file format, so they never change.
 _MODULES = {
     "AdaptiveIntervals": "onepass.models.adaptive",
+    "AnomalyScorer": "onepass.forecasting",
     "BayesianForecaster": "onepass.forecasting",
     "BayesianMLPClassifier": "onepass.estimators",
     "BayesianMLPRegressor": "onepass.estimators",
@@ -25,6 +26,7 @@ _MODULES = {
     "BayesianTabularClassifier": "onepass.tables.estimators",
     "BayesianTabularRegressor": "onepass.tables.estimators",
     "ContextualBandit": "onepass.decisions.bandit",
+    "DetectionModel": "onepass.tables.detection_model",
     "FleetEstimator": "onepass.estimators",
     "ForecastingFleet": "onepass.forecasting",
     "KalmanNetwork": "onepass.paper.kalman_network",
@@ -34,6 +36,7 @@ _MODULES = {
     "PerceptronClassifier": "onepass.integrations.river",
     "PerceptronFleet": "onepass.models.fleet",
     "PerceptronRegressor": "onepass.integrations.river",
+    "SeriesModel": "onepass.tables.series_model",
     "SoftmaxClassifier": "onepass.integrations.river",
     "TabularModel": "onepass.tables.model",
 }

@@ -1,11 +1,26 @@
-"""Forecasts of time series, learned one value at a time: the mean of every step ahead, and intervals that hold."""
+"""Forecasts of time series, learned one value at a time, with intervals that hold; and which values are anomalies."""
 
+from onepass.forecasting.anomalies import AnomalyScorer, AnomalyScores
+from onepass.forecasting.components import Components
 from onepass.forecasting.fleet import ForecastingFleet
 from onepass.forecasting.forecast import Forecast
 from onepass.forecasting.forecaster import BayesianForecaster
 from onepass.forecasting.members import Member, default_members
+from onepass.forecasting.reconciliation import reconcile
+from onepass.forecasting.revisions import TooLateError
 
-__all__ = ["BayesianForecaster", "Forecast", "ForecastingFleet", "Member", "default_members"]
+__all__ = [
+    "AnomalyScorer",
+    "AnomalyScores",
+    "BayesianForecaster",
+    "Components",
+    "Forecast",
+    "ForecastingFleet",
+    "Member",
+    "TooLateError",
+    "default_members",
+    "reconcile",
+]
 
 
 def __dir__() -> list[str]:

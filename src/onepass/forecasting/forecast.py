@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_generator
 from onepass.activations import as_activation
+from onepass.forecasting.components import Components, Origin, decompose
 from onepass.likelihoods.gaussian import Gaussian
 from onepass.models.distribution import Family, Prediction
 from onepass.models.prediction import PredictedMoments
@@ -54,8 +55,12 @@ class Forecast(Prediction):
     ----------
     cov : (h, h) array
         Covariance of the steps.
+    limit : float or None
+        What values can't be below.
     members : list of MemberForecast
         The members that had a forecast, those with the largest share first.
+    decomposition : Components
+        What made the mean: ``level``, ``seasons``, ``lags`` and ``inputs`` of each step, which add up to it.
 
     Examples
     --------
@@ -71,7 +76,7 @@ class Forecast(Prediction):
     Steps of a random walk depend on each other, so their sum is less certain than that of independent values.
     """
 
-    __slots__ = ("_limit", "cov", "members")
+    __slots__ = ("_components", "_origin", "cov", "limit", "members")
 
     def __init__(
         self,
@@ -80,6 +85,8 @@ class Forecast(Prediction):
         *,
         limit: float | None = None,
         members: list[MemberForecast] | None = None,
+        origin: Origin | None = None,
+        components: Components | None = None,
     ) -> None:
         var = np.diag(cov).copy()
         moments = PredictedMoments(mean, np.zeros_like(mean), mean, np.zeros_like(mean), var)
@@ -91,7 +98,20 @@ class Forecast(Prediction):
         super().__init__(_FAMILY, moments, np.zeros_like(mean), density, units=units)
         self.cov = cov
         self.members = [] if members is None else members
-        self._limit = limit
+        self.limit = limit
+        self._origin = origin
+        self._components = components
+
+    @property
+    def decomposition(self) -> Components:
+        """What made the mean; without a model behind the forecast, all of it is its level."""
+        if self._components is None:
+            mean = np.asarray(self.moments.mean)
+            if self._origin is None:
+                self._components = Components.of_level(mean)
+            else:
+                self._components = decompose(self._origin, self.members, mean)
+        return self._components
 
     def sample_paths(self, n: int, rng: np.random.Generator | int) -> FloatArray:
         """Draw ``n`` courses of the series over all steps, ``(n, h)``."""
@@ -99,7 +119,7 @@ class Forecast(Prediction):
         values, vectors = np.linalg.eigh(self.cov)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         paths = self.moments.mean + generator.standard_normal((as_count(n, "n"), len(values))) @ root.T
-        return np.asarray(paths if self._limit is None else np.maximum(paths, self._limit))
+        return np.asarray(paths if self.limit is None else np.maximum(paths, self.limit))
 
     def total(self, start: int = 0, stop: int | None = None) -> Prediction:
         """Distribution of the sum of the steps from ``start`` up to ``stop``, by default of all."""
@@ -111,12 +131,14 @@ class Forecast(Prediction):
         def density(y: ArrayLike) -> Any:
             return -0.5 * (np.square(np.asarray(y) - mean) / var + np.log(2.0 * np.pi * var))
 
-        units = None if self._limit is None else AtLeast(self._limit * np.size(self.moments.mean[steps]))
+        units = None if self.limit is None else AtLeast(self.limit * np.size(self.moments.mean[steps]))
         return Prediction(_FAMILY, PredictedMoments(mean, 0.0, mean, 0.0, var), 0.0, density, units=units)
 
     def __reduce__(self) -> Any:
-        return _unpickled, (self.moments.mean, self.cov, self._limit, self.members)
+        return _unpickled, (self.moments.mean, self.cov, self.limit, self.members, self.decomposition)
 
 
-def _unpickled(mean: FloatArray, cov: FloatArray, limit: float | None, members: list[MemberForecast]) -> Forecast:
-    return Forecast(mean, cov, limit=limit, members=members)
+def _unpickled(
+    mean: FloatArray, cov: FloatArray, limit: float | None, members: list[MemberForecast], components: Components
+) -> Forecast:
+    return Forecast(mean, cov, limit=limit, members=members, components=components)

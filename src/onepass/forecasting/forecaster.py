@@ -1,22 +1,26 @@
 """`BayesianForecaster`: forecasts of one series that are updated by every value, without refitting."""
 
 from collections.abc import Iterable, Sequence
+from copy import copy, deepcopy
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_flag, as_floats, as_floats_or_nan, one_of
+from onepass._validation import as_count, as_flag, as_floats, as_floats_or_nan, as_whole, one_of
 from onepass.engine.forecasting import ForecastWorkspace, empty_sizing, forecast_series, learn_values
 from onepass.engine.lag_sums import AT_EVIDENCE, AT_LAST, AT_LOWEST, AT_OBSERVED, AT_OUTLIERS, AT_READY, Plan
 from onepass.engine.threads import threads_for
-from onepass.files.state import Arrays, Parameters, as_number, as_tally, sized_or_nan
+from onepass.files.state import Arrays, Parameters, as_number, as_tally, nested, sized_or_nan, under
+from onepass.forecasting.components import Components, Origin
 from onepass.forecasting.forecast import Forecast, MemberForecast
+from onepass.forecasting.long_tables import as_input_names
 from onepass.forecasting.members import Member, as_members, as_seasons, default_horizon, default_members, make_plan
-from onepass.forecasting.times import Clock, as_times
+from onepass.forecasting.revisions import RecentValues
+from onepass.forecasting.times import Clock, Times, as_times
 
-__all__ = ["FAR", "LARGEST", "NEVER", "BayesianForecaster", "forecast_record"]
+__all__ = ["FAR", "LARGEST", "NEVER", "BayesianForecaster", "as_inputs", "filled", "forecast_record", "inputs_ahead"]
 
 _CANDIDATES = (7, 12, 24)  # seasons of a series about which nothing is known
 FAR = 8.0  # deviations from which on a value may be wrong, or a new level
@@ -46,6 +50,11 @@ class BayesianForecaster:
         Whether a value that is very far from what was expected is held back until the next ones show whether it was a
         spike, which forecasts don't follow, or a new level, which they do. For series with rare, gross errors; where
         large changes are common, intervals become far too wide.
+    revisions : int
+        For how many of the last steps values may come late or be corrected, which takes twice the memory and time; 0
+        for none. The result is that of the values in the order of their times, of each step the one that came last.
+    inputs : sequence of str
+        Names of the inputs, if there are any and they are to be known by name.
 
     Examples
     --------
@@ -59,6 +68,14 @@ class BayesianForecaster:
     >>> low, high = forecast.interval(0.95)
     >>> bool(((low < expected) & (expected < high)).all())
     True
+
+    Values that come late or are corrected:
+
+    >>> model = BayesianForecaster(season_length=12, revisions=24).learn(y[:200], times=t[:200])
+    >>> model = model.learn([130.0, y[200]], times=[201, 200]).learn(y[201], times=201)
+    >>> in_order = BayesianForecaster(season_length=12).learn(y[:202], times=t[:202])
+    >>> bool((model.forecast(12).mean == in_order.forecast(12).mean).all())
+    True
     """
 
     def __init__(
@@ -68,6 +85,8 @@ class BayesianForecaster:
         *,
         members: Iterable[Member] | None = None,
         outliers: bool = False,
+        revisions: int = 0,
+        inputs: Sequence[str] = (),
     ) -> None:
         if isinstance(season_length, str):
             one_of(season_length, ("auto",), "season_length")
@@ -77,6 +96,12 @@ class BayesianForecaster:
         self._horizon = None if horizon is None else as_count(horizon, "horizon")
         self._members = None if members is None else as_members(members)
         self.outliers = as_flag(outliers, "outliers")
+        self.revisions = as_whole(revisions, "revisions")
+        self._recent = RecentValues(self.revisions) if self.revisions else None
+        self._settled = (
+            type(self)(season_length, horizon, members=self._members, outliers=outliers) if self.revisions else None
+        )
+        self.inputs = as_input_names(inputs)
         self._clock: Clock | None = None
         self._times_given: bool | None = None
         self._first: tuple[float, FloatArray] | None = None  # a value that waits for the rhythm of the second one
@@ -85,8 +110,8 @@ class BayesianForecaster:
         self._sizing = np.zeros(0)
         self._priors = np.zeros(0)
         self._work: dict[int, ForecastWorkspace] = {}
-        self.n_inputs: int | None = None
-        """Number of inputs; None before the first value."""
+        self.n_inputs: int | None = len(self.inputs) or None
+        """Number of inputs; None before the first value, unless they have names."""
 
     # Learning.
 
@@ -101,50 +126,98 @@ class BayesianForecaster:
             Inputs of the values' own steps, such as holidays or prices; ``(q,)`` for one value. NaN is taken to be as
             in the step before.
         times : (n,) numbers or dates, optional
-            Increasing, in one rhythm; steps that are left out are missing values. Once given, always given.
+            Increasing, in one rhythm; steps that are left out are missing values. Once given, always given. With
+            ``revisions`` they must be given, and may be in any order.
         """
         values = np.ascontiguousarray(np.atleast_1d(as_floats_or_nan(y, "y")))
         if values.ndim != 1:
             raise ValueError(f"y must be a number or have shape (n,), got shape {values.shape}")
         if np.nanmax(np.abs(values), initial=0.0) > LARGEST:
             raise ValueError(f"y must not be beyond {LARGEST:g}: choose larger units")
-        inputs = self._as_inputs(X, len(values), np.ndim(y) == 0)
+        inputs = as_inputs(X, len(values), self.n_inputs, single=np.ndim(y) == 0)
         if len(values) == 0:
             return self
+        given = None if times is None else as_times(times, len(values))
+        if self._recent is None:
+            self._learn_in_order(values, inputs, given)
+        elif given is None:
+            raise ValueError("a forecaster that accepts revisions needs times, which say what is revised")
+        else:
+            self._revise(self._recent, values, inputs, given)
+        return self
+
+    def _revise(self, recent: RecentValues, values: FloatArray, inputs: FloatArray, times: Times) -> None:
+        """Learn values of the last steps in any order, and again those after them."""
+        assert self._settled is not None
+        ordered = recent.put(values, inputs, times)
+        if ordered.anew:
+            fresh = copy(self._settled)
+            fresh._work = self._work
+            fresh._learn_in_order(ordered.values, ordered.inputs, ordered.times)
+            own = {"_recent", "_settled", "revisions", "inputs"}
+            vars(self).update({name: value for name, value in vars(fresh).items() if name not in own})
+        else:
+            self._learn_in_order(ordered.values, ordered.inputs, ordered.times)
+        settled = recent.settle(ordered)
+        if settled is not None:
+            self._settled._learn_in_order(*settled)
+
+    def check_times(self, times: Any) -> None:
+        """Refuse times that `learn` would refuse."""
+        given = as_times(times, np.size(times))
+        nothing = np.full(len(given), np.nan), np.zeros((len(given), self.n_inputs or 0))
+        if self._recent is None:
+            self._in_rhythm(*nothing, given)
+            return
+        ordered = self._recent.put(*nothing, given)
+        if not ordered.anew:
+            self._in_rhythm(ordered.values, ordered.inputs, ordered.times)
+
+    def steps_ahead(self, times: Any) -> NDArray[np.int64]:
+        """How many steps after the newest value these times are; 0 or less for times that are not after it."""
+        clock, given = self._known_clock(), as_times(times, np.size(times))
+        if clock.are_dates != (given.dtype == np.int64):
+            raise TypeError("times must be all dates or all numbers, as those that were learned")
+        return clock.steps(given) - clock.last
+
+    def times_ahead(self, horizon: int) -> NDArray[Any]:
+        """The times of the next ``horizon`` steps."""
+        clock = self._known_clock()
+        return clock.times_of(clock.last + np.arange(1, as_count(horizon, "horizon") + 1))
+
+    @property
+    def recent(self) -> tuple[NDArray[Any], FloatArray]:
+        """Times and values of the last steps, which may be revised; none without ``revisions``."""
+        if self._recent is None:
+            return np.zeros(0), np.zeros(0)
+        times, values = self._recent.latest
+        return times.view("datetime64[ns]") if times.dtype == np.int64 else times, values
+
+    def _known_clock(self) -> Clock:
+        if self._clock is None or not self._clock.is_known:
+            raise ValueError("the rhythm of the series is not known before it has two times: learn them first")
+        return self._clock
+
+    def _learn_in_order(self, values: FloatArray, inputs: FloatArray, times: Times | None) -> None:
         clock, values, inputs = self._in_rhythm(values, inputs, times)
         self._clock, self._times_given = clock, times is not None
         self.n_inputs = inputs.shape[1]
         if clock is not None and not clock.is_known:
             self._first = float(values[0]), inputs[0]
-            return self
+            return
         if self._first is not None:
             values, inputs = np.append(self._first[0], values), np.vstack([self._first[1], inputs])
             self._first = None
         self._learn(values, inputs)
-        return self
-
-    def _as_inputs(self, X: Any, n: int, single: bool) -> FloatArray:
-        """Inputs ``(n, q)``, without any ``(n, 0)``."""
-        if X is None:
-            array = np.zeros((n, 0))
-        else:
-            array = as_floats_or_nan(X, "X")
-            array = array[None] if single and array.ndim == 1 else array
-        if array.ndim != 2 or len(array) != n:
-            raise ValueError(f"X must have a row of inputs for each of the {n} steps, got shape {array.shape}")
-        if self.n_inputs is not None and array.shape[1] != self.n_inputs:
-            raise ValueError(f"X must have {self.n_inputs} inputs, as in the values before, got {array.shape[1]}")
-        return array
 
     def _in_rhythm(
-        self, values: FloatArray, inputs: FloatArray, times: Any
+        self, values: FloatArray, inputs: FloatArray, given: Times | None
     ) -> tuple[Clock | None, FloatArray, FloatArray]:
         """Values and inputs with the steps that were left out, and the clock after them."""
-        if self._times_given is not None and self._times_given != (times is not None):
+        if self._times_given is not None and self._times_given != (given is not None):
             raise ValueError("times must be given with all values or with none")
-        if times is None:
+        if given is None:
             return None, values, inputs
-        given = as_times(times, len(values))
         dated = given.dtype == np.int64
         clock = Clock(dated, given[0].item(), last=-1) if self._clock is None else self._clock.copy()
         if clock.are_dates != dated:
@@ -167,14 +240,18 @@ class BayesianForecaster:
         return clock, all_values, all_inputs
 
     def _learn(self, values: FloatArray, inputs: FloatArray) -> None:
-        plan = self._made_plan(inputs.shape[1])
-        known = _filled(inputs, self._record[0, plan.at_inputs : plan.at_inputs + inputs.shape[1]])
-        X = known if inputs.shape[1] else np.zeros((len(values), 1))
+        plan, X = self._prepared(inputs)
         slots = np.zeros(len(values), dtype=np.int64)
         with threads_for(plan.most_weights):
             learn_values(
                 plan, values, X, slots, self._record, self._priors, self._sizing, self._workspace(plan.horizon)
             )
+
+    def _prepared(self, inputs: FloatArray) -> tuple[Plan, FloatArray]:
+        """The plan, and inputs without gaps: at least one, which the compiled code expects."""
+        plan = self._made_plan(inputs.shape[1])
+        known = filled(inputs, self._record[0, plan.at_inputs : plan.at_inputs + inputs.shape[1]])
+        return plan, known if inputs.shape[1] else np.zeros((len(inputs), 1))
 
     def _made_plan(self, n_inputs: int) -> Plan:
         """The plan, which the first values complete."""
@@ -202,7 +279,7 @@ class BayesianForecaster:
     def _workspace(self, horizon: int) -> ForecastWorkspace:
         if horizon not in self._work:
             assert self._plan is not None
-            kept = {self._plan.horizon: self._work[self._plan.horizon]} if self._work else {}
+            kept = {steps: work for steps, work in self._work.items() if steps == self._plan.horizon}
             self._work = {**kept, horizon: ForecastWorkspace(self._plan, horizon)}
         return self._work[horizon]
 
@@ -221,23 +298,11 @@ class BayesianForecaster:
         plan = self._plan
         if plan is None or self.n_seen < 2:
             raise ValueError(f"a forecast needs at least 2 values, got {self.n_seen}: learn more of the series first")
-        ahead = self._inputs_ahead(X, steps)
+        ahead = inputs_ahead(plan, self._record[0], X, steps)
         assert self._members is not None
         with threads_for(plan.most_weights):
-            return forecast_record(
-                plan, self._members, self._record[0], ahead, self._priors, self._sizing, self._workspace(steps)
-            )
-
-    def _inputs_ahead(self, X: Any, steps: int) -> FloatArray:
-        q = self.n_inputs or 0
-        if not q:
-            if X is not None:
-                raise ValueError("X was given, but the values were learned without inputs")
-            return np.zeros((1, 1))
-        assert self._plan is not None
-        last = self._record[0, self._plan.at_inputs : self._plan.at_inputs + q]
-        ahead = np.full((steps, q), np.nan) if X is None else self._as_inputs(X, steps, steps == 1)
-        return _filled(ahead, last)
+            origin = Origin(plan, self._members, self._seasons or (), self._record[0].copy(), ahead, self._priors)
+            return forecast_record(origin, self._sizing, self._workspace(steps))
 
     # What is known.
 
@@ -270,11 +335,27 @@ class BayesianForecaster:
         at = self._plan.at_shares
         return dict(zip(self.members, self._record[0, at : at + len(self.members)].tolist(), strict=True))
 
+    @property
+    def components_(self) -> Components:
+        """What makes the forecast of the next values: see `Forecast`."""
+        return self.forecast(1 if self._plan is None else self._plan.horizon).decomposition
+
     def __repr__(self) -> str:
         seasons = "auto" if self._seasons is None else self._seasons
         return f"BayesianForecaster(season_length={seasons}, n_seen={self.n_seen})"
 
+    def __copy__(self) -> Self:
+        """A forecaster that goes on from here by itself: learning changes arrays in place."""
+        new = type(self).__new__(type(self))
+        own = {name: value.copy() for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        vars(new).update(self.__getstate__() | own)
+        new._recent, new._settled = deepcopy(self._recent), copy(self._settled)
+        return new
+
     # Files.
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_work": {}}  # memory that is made again
 
     def export_state(self) -> tuple[Parameters, Arrays]:
         """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
@@ -288,9 +369,15 @@ class BayesianForecaster:
             "n_inputs": self.n_inputs,
             "is_made": self._plan is not None,
             "first": None if self._first is None else _to_json(self._first[0]),
+            "revisions": self.revisions,
+            "inputs": list(self.inputs),
         }
         first = np.zeros(0) if self._first is None else self._first[1]
         arrays = {"record": self._record[0].copy(), "sizing": self._sizing.copy(), "first_inputs": first}
+        if self._recent is not None and self._settled is not None:
+            parameters["recent"], recent = self._recent.export_state()
+            parameters["settled"], settled = self._settled.export_state()
+            arrays |= nested("recent", recent) | nested("settled", settled)
         return parameters, arrays
 
     @classmethod
@@ -302,6 +389,8 @@ class BayesianForecaster:
             parameters["horizon"],
             members=None if members is None else [Member(**one) for one in members],
             outliers=parameters["outliers"],
+            revisions=parameters["revisions"],
+            inputs=parameters["inputs"],
         )
         if parameters["clock"] is not None:
             new._clock = Clock.from_data(parameters["clock"])
@@ -315,20 +404,16 @@ class BayesianForecaster:
             plan = new._made_plan(new.n_inputs or 0)
             new._record = sized_or_nan(arrays, "record", (plan.size,))[None]
             new._sizing = as_floats(sized_or_nan(arrays, "sizing", new._sizing.shape), "sizing")
+        if new.revisions:
+            new._recent = RecentValues.from_state(parameters["recent"], under("recent", arrays), new.n_inputs or 0)
+            new._settled = cls.from_state(parameters["settled"], under("settled", arrays))
         return new
 
 
-def forecast_record(
-    plan: Plan,
-    members: Sequence[Member],
-    record: FloatArray,
-    ahead: FloatArray,
-    priors: FloatArray,
-    sizing: FloatArray,
-    work: ForecastWorkspace,
-) -> Forecast:
-    """The forecast of the series of a record, over the steps of the workspace."""
-    found = forecast_series(plan, record, ahead, priors, sizing, work)
+def forecast_record(origin: Origin, sizing: FloatArray, work: ForecastWorkspace) -> Forecast:
+    """The forecast of one series, over the steps of the workspace."""
+    plan, record = origin.plan, origin.record
+    found = forecast_series(plan, record, origin.ahead, origin.priors, sizing, work)
     limit = 0.0 if record[AT_LOWEST] >= 0.0 else None
     if np.isnan(found[0, 0]):
         return _random_walk(plan, record, work.horizon, limit)
@@ -336,12 +421,12 @@ def forecast_record(
     means, _, correlation, shares = work.arrays
     parts = [
         MemberForecast(member, float(share), own.copy())
-        for member, share, own in zip(members, shares, means, strict=True)
+        for member, share, own in zip(origin.members, shares, means, strict=True)
         if share > 0.0
     ]
     cov = correlation * np.outer(std, std)
     np.fill_diagonal(cov, np.maximum(np.square(std), 1e-300))
-    return Forecast(mean, cov, limit=limit, members=sorted(parts, key=lambda part: -part.share))
+    return Forecast(mean, cov, limit=limit, members=sorted(parts, key=lambda part: -part.share), origin=origin)
 
 
 def _random_walk(plan: Plan, record: FloatArray, steps: int, limit: float | None) -> Forecast:
@@ -357,7 +442,29 @@ def _to_json(value: float) -> Any:
     return "nan" if np.isnan(value) else value
 
 
-def _filled(inputs: FloatArray, last: FloatArray) -> FloatArray:
+def as_inputs(X: Any, n: int, n_inputs: int | None, *, single: bool) -> FloatArray:
+    """Check the inputs of n steps, ``(n, q)``; without any ``(n, 0)``. A single step may have ``(q,)``."""
+    array = np.zeros((n, 0)) if X is None else as_floats_or_nan(X, "X")
+    array = array[None] if single and array.ndim == 1 else array
+    if array.ndim != 2 or len(array) != n:
+        raise ValueError(f"X must have a row of inputs for each of the {n} steps, got shape {array.shape}")
+    if n_inputs is not None and array.shape[1] != n_inputs:
+        raise ValueError(f"X must have {n_inputs} inputs, as in the values before, got {array.shape[1]}")
+    return array
+
+
+def inputs_ahead(plan: Plan, record: FloatArray, X: Any, steps: int) -> FloatArray:
+    """Check the inputs of the next steps of a series; those that are missing stay as they are."""
+    q = plan.n_inputs
+    if not q:
+        if X is not None:
+            raise ValueError("X was given, but the values were learned without inputs")
+        return np.zeros((1, 1))
+    ahead = np.full((steps, q), np.nan) if X is None else as_inputs(X, steps, q, single=steps == 1)
+    return filled(ahead, record[plan.at_inputs : plan.at_inputs + q])
+
+
+def filled(inputs: FloatArray, last: FloatArray) -> FloatArray:
     """Inputs with those that are missing as in the step before."""
     if not np.isnan(inputs).any():
         return np.ascontiguousarray(inputs)

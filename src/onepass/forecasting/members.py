@@ -6,6 +6,7 @@ from season to season, remembering all of the past or mostly the latest. None is
 has several and weighs them by how well each has forecast.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -231,14 +232,24 @@ def make_plan(members: Sequence[Member], horizon: int, season: int, n_inputs: in
                 "tiers": member.tiers,
             }
         )
+    n_tests = max(_TESTS, -(-_TESTED_STEPS // horizon))
     return Plan(
         {
             "views": views,
             "members": rows,
             "horizon": horizon,
-            "n_tests": max(_TESTS, -(-_TESTED_STEPS // horizon)),
+            "n_tests": n_tests,
             "n_inputs": n_inputs,
             "season": season,
+            "pause": _pause(horizon, season, n_tests),
             "outliers": outliers,
         }
     )
+
+
+def _pause(horizon: int, season: int, n_tests: int) -> int:
+    """Values between test forecasts, so that the tests begin in all phases of the season and not always in one."""
+    if math.gcd(horizon, season) == 1:
+        return 0
+    apart = -(-season // (n_tests - 1))
+    return next(pause for pause in range(apart, apart + season) if math.gcd(horizon + pause, season) == 1)

@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 
 from onepass.files.state import as_number
 
-__all__ = ["Clock", "as_times"]
+__all__ = ["Clock", "Times", "as_times"]
+
+Times = NDArray[np.int64] | NDArray[np.float64]
+"""Dates as nanoseconds, or numbers."""
 
 _DAY = 86_400_000_000_000  # nanoseconds
 _MONTHS = {1: (28, 31), 3: (89, 92), 6: (181, 184), 12: (365, 366)}
@@ -27,7 +30,7 @@ _SEASONS = {
 _MONTH_SEASONS = {1: (12.0,), 3: (4.0,), 6: (2.0,), 12: ()}
 
 
-def as_times(value: Any, n: int) -> NDArray[np.int64] | NDArray[np.float64]:
+def as_times(value: Any, n: int) -> Times:
     """Check ``n`` times: numbers, or dates as nanoseconds since 1970."""
     array = np.atleast_1d(np.asarray(value))
     if array.dtype.kind in "OU":
@@ -76,9 +79,8 @@ class Clock:
             raise ValueError(_order(apart))
         if self.are_dates:
             days = apart / _DAY
-            self.months = next((n for n, (least, most) in _MONTHS.items() if least <= days <= most and days % 7), 0)
-            if not self.months and days == 28 and _day_of_month(self.start) == _day_of_month(second):
-                self.months = 1
+            fits = bool(days % 7) or _same_day(self.start, second)  # else it is a number of weeks
+            self.months = next((n for n, (least, most) in _MONTHS.items() if least <= days <= most and fits), 0)
         if not self.months:
             self.step = apart
 
@@ -89,8 +91,10 @@ class Clock:
             return _MONTH_SEASONS[self.months]
         return _SEASONS.get(int(self.step), ()) if self.are_dates else ()
 
-    def positions(self, times: NDArray[Any]) -> NDArray[np.int64]:
-        """Steps of times after the last one, which must follow each other in the rhythm; gaps are allowed."""
+    def steps(self, times: NDArray[Any]) -> NDArray[np.int64]:
+        """Steps of times in any order, which must fit the rhythm; all are the first while that is not known."""
+        if not self.is_known:
+            return np.zeros(len(times), dtype=np.int64)
         if self.months:
             dates = times.astype("datetime64[ns]")
             months = dates.astype("datetime64[M]").astype(np.int64)
@@ -106,12 +110,31 @@ class Clock:
                 f"times must follow each other in one rhythm, that of the first two; the one at index "
                 f"{int(np.argmin(fits))} does not fit: resample the series, or begin with two values one step apart"
             )
+        return found
+
+    def positions(self, times: NDArray[Any]) -> NDArray[np.int64]:
+        """Steps of times after the last one, which must follow each other in the rhythm; gaps are allowed."""
+        found = self.steps(times)
         steps = np.diff(np.concatenate([[self.last], found]))
         if (steps <= 0).any():
             raise ValueError(_order(steps.min()))
         if steps[1:].max(initial=0) > _MOST_GAP or (self.last >= -1 and steps[0] > _MOST_GAP):
             raise ValueError(f"times have a gap of {steps.max()} steps, more than {_MOST_GAP}: begin a new forecaster")
         return found
+
+    def times_of(self, steps: NDArray[np.int64]) -> NDArray[Any]:
+        """Times of steps, dates or numbers; months go on at their last day if they began at one."""
+        if not self.months:
+            found = self.start + steps * self.step
+            if self.are_dates:
+                return found.astype("datetime64[ns]")
+            return found.astype(np.int64) if (found == np.rint(found)).all() else found
+        first = np.datetime64(int(self.start), "ns")
+        months = first.astype("datetime64[M]") + self.months * steps
+        ends = (months + 1).astype("datetime64[D]") - 1
+        days = months.astype("datetime64[D]") + (_day_of_month(self.start) - 1)
+        found = ends if _is_end(self.start) else np.minimum(days, ends)
+        return np.asarray(found.astype("datetime64[ns]") + (first - first.astype("datetime64[D]")))
 
     def to_data(self) -> list[float]:
         """The clock as plain data."""
@@ -134,6 +157,16 @@ def _order(apart: float) -> str:
     return f"times must increase, but they {kind}: sort the values by time, and keep one for each time"
 
 
+def _same_day(first: float, second: float) -> bool:
+    """Whether two dates are the same day of their months, or both the last one."""
+    return _day_of_month(first) == _day_of_month(second) or (_is_end(first) and _is_end(second))
+
+
+def _is_end(time: float) -> bool:
+    """Whether a date is the last day of its month."""
+    return _day_of_month(time + _DAY) == 1
+
+
 def _day_of_month(time: float) -> int:
     date = np.datetime64(int(time), "ns")
-    return int((date.astype("datetime64[D]") - date.astype("datetime64[M]")).astype(int))
+    return int((date.astype("datetime64[D]") - date.astype("datetime64[M]")).astype(int)) + 1

@@ -119,6 +119,8 @@ class Likelihood:
     """Whether a target is one class among as many as there are outputs."""
     is_gaussian: ClassVar[bool] = False
     """Whether targets have Gaussian noise, of one variance for all inputs."""
+    predicts_gaussians: ClassVar[bool] = True
+    """Whether targets are predicted as Gaussian, or as mixtures of Gaussians; False where a subclass says otherwise."""
     can_calibrate: ClassVar[bool] = False
     """Whether a network can scale its predictive variance to the errors that it has made."""
     takes_noise: ClassVar[bool] = False
@@ -139,6 +141,10 @@ class Likelihood:
     """Where a perceptron's learned noise starts, and how many rows that start counts as: see `onepass.engine.step`."""
     output_noise_start: ClassVar[tuple[float, float]] = (0.0, 0.0)
     """The same of the noise of a network's outputs."""
+
+    def __init_subclass__(cls) -> None:
+        places = ("normal_score", "tracking_score", "at_normal_score", "quantile")
+        cls.predicts_gaussians = all(getattr(cls, name) is getattr(Likelihood, name) for name in places)
 
     def check(self, y: FloatArray) -> None:
         """Raise a ValueError for targets that are impossible; by default every finite number is allowed."""

@@ -115,14 +115,27 @@ class AdaptiveIntervals:
 
         They are scored with the limits that `predict` gave. Returns the prediction, with the limits that counted.
         """
-        targets, shape = np.asarray(y, dtype=np.float64), np.shape(prediction.moments.mean)
+        mean = prediction.moments.mean
+        if isinstance(mean, float) or mean.ndim == 0:
+            return self._observe_one(prediction, y, sample_weight)
+        targets, shape = np.asarray(y, dtype=np.float64), mean.shape
         if targets.shape != shape and targets.size != int(np.prod(shape)):
             raise ValueError(
                 f"y must have one target for each row of the prediction, shape {shape}, got {targets.shape}"
             )
-        weights = None if sample_weight is None else as_row_weights(sample_weight, targets.size)
-        tracked = track(self.tracker, prediction, targets, weights).tracked
-        return prediction.with_tracked(tracked if shape else tracked.row(0))
+        weights = as_row_weights(sample_weight, targets.size)
+        return prediction.with_tracked(track(self.tracker, prediction, targets, weights).tracked)
+
+    def _observe_one(self, prediction: Prediction, y: ArrayLike, sample_weight: ArrayLike | None) -> Prediction:
+        if not isinstance(y, float):
+            targets = np.asarray(y, dtype=np.float64)
+            if targets.size != 1:
+                raise ValueError(f"y must be the one target of the row that was predicted, got shape {targets.shape}")
+            y = targets.item()
+        weights = as_row_weights(sample_weight, 1)
+        weight = 1.0 if weights is None else float(weights[0])
+        score = prediction.tracking_score(y)
+        return prediction.with_tracked(self.tracker.update_one(score, weight, prediction.tracked))
 
     def predict(self, X: Any, *, rows_ahead: RowsAhead = 1, **options: Any) -> Prediction:
         """Predict as the model does, with the intervals that hold now."""

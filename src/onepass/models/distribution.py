@@ -1,7 +1,7 @@
 """`Prediction`: the predictive distribution of targets, the same object wherever something is predicted."""
 
 from collections.abc import Callable, Sequence
-from math import log
+from math import log, sqrt
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -12,7 +12,7 @@ from onepass._typing import FloatArray
 from onepass._validation import as_count, as_generator, as_share
 from onepass.activations import Activation, as_activation
 from onepass.likelihoods import Gaussian, Likelihood
-from onepass.likelihoods.mixtures import Components
+from onepass.likelihoods.mixtures import KNOWN, Components
 from onepass.models.prediction import PredictedMoments
 from onepass.models.tracking import TrackedQuantiles
 
@@ -304,6 +304,13 @@ class Prediction:
         return self._scored(self._family.likelihood.tracking_score, y)
 
     def _scored(self, score: Callable[[Components, FloatArray], FloatArray], y: ArrayLike) -> Any:
+        if (gaussian := self._gaussian()) is not None:
+            mean, std = gaussian
+            if isinstance(y, float) and isinstance(std, float) and std > 0.0:  # of one row without NumPy
+                return ((y if self._units is None else self._units.to_model(y)) - mean) / std
+            numbers = np.asarray(y, dtype=np.float64)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                return ((numbers if self._units is None else self._units.to_model(numbers)) - mean) / std
         given = np.asarray(y, dtype=np.float64)
         learned, outside = self._as_learned(given)
         parts = self._number_parts()
@@ -314,6 +321,10 @@ class Prediction:
 
     def at_normal_score(self, z: ArrayLike) -> Any:
         """The targets that lie where standard normal numbers do: the inverse of `normal_score`."""
+        if (gaussian := self._gaussian()) is not None:
+            mean, std = gaussian
+            found = mean + (z if isinstance(z, float) else np.asarray(z, dtype=np.float64)) * std
+            return found if self._units is None else self._units.from_model(found)
         likelihood, parts = self._family.likelihood, self._number_parts()
         return self._each(
             lambda own: self._in_units(likelihood.at_normal_score(parts, own)), np.asarray(z, dtype=np.float64)
@@ -344,14 +355,16 @@ class Prediction:
         return self._with("_units", units)
 
     def widened(self, factor: float) -> "Prediction":
-        """The same distribution, ``factor`` times as wide around its mean; what that adds to the variance is epistemic.
+        """The same distribution, ``factor`` times as wide around its mean.
 
+        What a factor above 1 adds to the variance is epistemic; one below 1 makes both parts smaller alike.
         It is for predictions of numbers in the model's own units, with a linear activation.
         """
         if factor == 1.0:
             return self
         seen, scored, interval = self.moments, self._density, self._interval_mixed
         total = factor**2 * (seen.var + seen.noise_var)
+        noise_var = min(factor, 1.0) ** 2 * seen.noise_var
 
         def wider(parts: Mixed) -> Mixed:
             own = parts.moments
@@ -361,7 +374,7 @@ class Prediction:
 
         new = Prediction(
             self._family,
-            seen._replace(var=total - seen.noise_var),
+            seen._replace(var=total - noise_var, noise_var=noise_var),
             self._log_noise_var,
             None if scored is None else lambda y: scored(seen.mean + (y - seen.mean) / factor) - log(factor),
             mixed=wider(self._own_parts()),
@@ -445,6 +458,18 @@ class Prediction:
         return f"Prediction({kind}: shape={np.shape(self.moments.mean)})"
 
     # Parts, as likelihoods take them.
+
+    def _gaussian(self) -> tuple[Any, Any] | None:
+        """Mean and standard deviation in the model's units, where the distribution is Gaussian; else None."""
+        units, unknown = self._units, self._log_noise_var
+        if self._mixed is not None or not self._family.likelihood.predicts_gaussians:
+            return None
+        if not (unknown < KNOWN if isinstance(unknown, float) else np.less(unknown, KNOWN).all()):
+            return None
+        if not (units is None or isinstance(units, LinearUnits)):
+            return None
+        total = self.moments.var + self.moments.noise_var
+        return self.moments.mean, sqrt(total) if isinstance(total, float) and total >= 0.0 else np.sqrt(total)
 
     def _own_parts(self) -> Mixed:
         if self._mixed is not None:

@@ -160,7 +160,7 @@ class OnlineModel(ABC):
         """Probability that each target can't be trusted, before it is learned; 0 with ``outliers=0``.
 
         For labels and classes it is the probability that the label is wrong. The other arguments are those of
-        `predict`.
+        `predict`. To score the anomalies of a time series use `onepass.forecasting.AnomalyScorer`.
         """
         return self._scores(X, y, rows_ahead=rows_ahead, **options)[1]
 

@@ -67,7 +67,7 @@ def calibration(trial: Trial) -> Section:
 
 def _coverage_table(trial: Trial) -> Table:
     """Targets inside their intervals, of all rows and of each quarter: a good average may hide bad times."""
-    scores, quarters = trial.scores()[OURS], trial.ours.over_time.quarters()
+    scores, quarters = trial.scores()[OURS], trial.ours.quarters()
     metrics = _with_goal(trial)
     rows = tuple((metric.title, *map(metric.text, (scores[metric.name], *quarters[metric.name]))) for metric in metrics)
     n_parts = len(quarters[metrics[0].name])
@@ -95,16 +95,16 @@ def _bins_table(trial: Trial) -> Table:
 
 def _with_goal(trial: Trial) -> list[type[RowMean[Any]]]:
     """Metrics whose best value is known, such as the share of targets inside an interval."""
-    return [metric for metric in trial.ours.over_time.metrics if metric.goal is not None]
+    return [metric for metric in trial.ours.row_means if metric.goal is not None]
 
 
 _ORDINALS = ("first", "second", "third", "last")
 
 
 def _reliability(trial: Trial) -> Reliability:
-    metric = trial.ours.total["calibration_error"]
-    assert isinstance(metric, ClassCalibrationError | NumberCalibrationError)
-    return metric.reliability()
+    if trial.task == "classes":
+        return trial.ours[ClassCalibrationError].reliability()
+    return trial.ours[NumberCalibrationError].reliability()
 
 
 def _draw_reliability(axes: Any, trial: Trial) -> None:
@@ -123,7 +123,7 @@ def _draw_reliability(axes: Any, trial: Trial) -> None:
     else:
         diagonal.plot(found.predicted, found.observed, **PAPER)
         diagonal.set(xlabel="level of the interval", ylabel="share of targets inside")
-        rows, curves = trial.ours.over_time.rows, trial.ours.over_time.segments()
+        rows, curves = trial.ours.rows, trial.ours.segments()
         for metric, style in zip(_with_goal(trial), cycle((PAPER, EXACT, BASELINE)), strict=False):
             beside.axhline(metric.goal, color=GREY, linewidth=0.7, linestyle=":")
             beside.plot(rows, curves[metric.name], **without_markers(style), label=metric.title)

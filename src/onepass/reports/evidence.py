@@ -193,8 +193,7 @@ def worst_rows(trial: Trial) -> Section:
 
 
 def _total(trial: Trial) -> float:
-    metric: Any = trial.ours.total[trial.worst.metric.name]
-    return float(metric.total)
+    return trial.ours.sums()[trial.worst.metric.name]
 
 
 def _surprises(trial: Trial, kept: Kept) -> str:

@@ -143,25 +143,24 @@ def _learning_caption(trial: Trial, names: Sequence[str]) -> str:
 
 def _off_scale(trial: Trial, name: str) -> str:
     """Which baselines end where the figure does not show them, since fitting them in would flatten all others."""
-    over_time = trial.ours.over_time
-    low, high = _limits(over_time.segments()[name], over_time.so_far()[name])
+    low, high = _limits(trial.ours.segments()[name], trial.ours.so_far()[name])
     missing = []
     for baseline, scores in trial.compared.items():
-        last = float(scores.over_time.so_far()[name][-1])
+        last = float(scores.so_far()[name][-1])
         if not low < last < high:
             missing.append(f"{baseline} ({REGISTRY[trial.task][name].text(last)} at the end)")
     return f" Off the scale: {', '.join(missing)}." if missing else ""
 
 
 def _draw_learning(axes: Any, trial: Trial, names: Sequence[str]) -> None:
-    rows = trial.ours.over_time.rows
-    segments, so_far = trial.ours.over_time.segments(), trial.ours.over_time.so_far()
+    rows = trial.ours.rows
+    segments, so_far = trial.ours.segments(), trial.ours.so_far()
     for panel, name in zip(axes, names, strict=True):
         panel.plot(rows, segments[name], color=GREY, linewidth=0.8, label="each segment")
         panel.plot(rows, so_far[name], **without_markers(PAPER), label="all rows so far")
         if name == names[0]:
             for (baseline, scores), style in zip(trial.compared.items(), cycle(_STYLES), strict=False):
-                panel.plot(rows, scores.over_time.so_far()[name], label=baseline, **style)
+                panel.plot(rows, scores.so_far()[name], label=baseline, **style)
         panel.set_ylim(*_limits(segments[name], so_far[name]))
         panel.set_title(trial.title(name), loc="left")
         label_rows(panel)
@@ -289,7 +288,7 @@ def _certainty(trial: Trial) -> Section:
 
 
 def _draw_certainty(panel: Axes, trial: Trial) -> None:
-    rows, curves = trial.ours.over_time.rows, trial.ours.over_time.segments()
+    rows, curves = trial.ours.rows, trial.ours.segments()
     panel.plot(rows, curves["std"], **without_markers(PAPER), label="predicted standard deviation")
     if "rmse" in curves:
         panel.plot(rows, curves["rmse"], **without_markers(EXACT), label="error made (RMSE)")

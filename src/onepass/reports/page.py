@@ -13,7 +13,8 @@ from onepass.evaluation.prequential import Trial
 from onepass.files.atomic import write_atomically
 from onepass.reports.html import render_html
 from onepass.reports.model_report import evaluation_report
-from onepass.tables.readers.paths import FilePath, expand
+from onepass.tables.readers.addresses import located
+from onepass.tables.readers.paths import FilePath
 
 __all__ = ["report", "write_page"]
 
@@ -52,5 +53,5 @@ def report(
     (['last value', 'mean', 'onepass', 'same time last period'], True)
     """
     trial = evaluate(files, target, **options)
-    write_page(html, trial, expand(files))
+    write_page(html, trial, located(files)[0])
     return trial

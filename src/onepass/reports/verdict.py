@@ -33,7 +33,7 @@ def summary(trial: Trial) -> str:
 
 def _best_by_loss(trial: Trial) -> tuple[str, float] | None:
     loss = trial.worst.metric.name
-    found = {name: scores.total.get()[loss] for name, scores in trial.compared.items()}
+    found = {name: scores.total()[loss] for name, scores in trial.compared.items()}
     best = min(found, key=lambda name: found[name], default=None)
     return None if best is None else (best, found[best])
 

@@ -45,15 +45,15 @@ class Counts:
     def look(self, state: "ModelState") -> None:
         """Add what has changed since the last look; by the one who changes the state, after each group."""
         champion, scores, shadow = state.champion, state.scores, state.candidate_scores
-        numbers = {"learned": champion.n_seen, "refused": state.n_refused, **scores.sums()}
+        numbers = {"learned": champion.n_seen, "refused": state.n_refused, **scores.counted()}
         numbers["set_aside"] = champion.n_set_aside
         if champion.n_decisions is not None:
             numbers["decisions"] = champion.n_decisions
         self._model.look(scores, numbers)
-        self._scores.look(scores, scores.score_sums())
+        self._scores.look(scores, scores.sums())
         if shadow is not None:
-            self._shadow.look(shadow, shadow.sums())
-            self._shadow_scores.look(shadow, shadow.score_sums())
+            self._shadow.look(shadow, shadow.counted())
+            self._shadow_scores.look(shadow, shadow.sums())
 
     def numbers(self, *, with_shadow: bool) -> dict[str, float]:
         """All counters by name."""

@@ -1,4 +1,4 @@
-"""New models from descriptions: some rows of a table, its columns, or a bandit's arms.
+"""New models from descriptions: some rows of a table, its columns, a bandit's arms, or the seasons of a series.
 
 What a description may hold is said by the types of `onepass.service.description`, so that whatever is wrong with one is
 found before a model is made, and named.
@@ -14,12 +14,15 @@ from msgspec import UNSET, Struct
 from onepass._validation import ArgumentError
 from onepass.decisions.bandit import ContextualBandit
 from onepass.files.checkpoint import to_bytes
+from onepass.forecasting import BayesianForecaster, ForecastingFleet
 from onepass.service.description import (
     FORMS,
     Bandit,
     BanditFromArms,
     CategoryColumn,
     ClassTarget,
+    Forecaster,
+    ForecasterFromSeasons,
     TableFromColumns,
     TableFromRows,
     TableOptions,
@@ -54,12 +57,12 @@ def model_content(given: bytes | Declared) -> bytes:
 
 def declared_content(declared: Declared) -> bytes:
     """The model file of a description."""
-    given = [name for name in ("rows", "columns", "bandit") if getattr(declared, name) is not None]
+    given = [name for name in FORMS if getattr(declared, name) is not None]
     if len(given) != 1:
         raise ProblemError(
             422,
             "bad value",
-            f"exactly one of rows, columns and bandit must be given, got {' and '.join(given) or 'none'}",
+            f"exactly one of rows, columns, bandit and forecaster must be given, got {' and '.join(given) or 'none'}",
             field=given[1] if given else "rows",
         )
     try:
@@ -77,7 +80,7 @@ def declared_content(declared: Declared) -> bytes:
 
 def _field_of(argument: str, part: str) -> str:
     """The field of a description that becomes an argument of the library."""
-    kind, place = (Bandit, "bandit") if part == "bandit" else (TableOptions, "options")
+    kind, place = _PARTS.get(part, (TableOptions, "options"))
     return f"{place}.{argument}" if argument in kind.__struct_fields__ else part
 
 
@@ -87,7 +90,12 @@ def _checked(declared: Declared, part: str) -> Any:
     given = {name: value for name, value in whole.items() if value != _NOTHING[name]}
     for name in given:
         if name not in form.__struct_fields__:
-            raise ProblemError(422, "bad value", f"{name} can't be given with {part}{_WHY[name]}", field=name)
+            raise ProblemError(
+                422,
+                "bad value",
+                f"{name} can't be given with {part}{_WHY.get((part, name), _WHY.get(name, ''))}",
+                field=name,
+            )
     if part == "columns":
         given |= {"columns": [_with_kind(one, "number") for one in declared.columns or ()]}
         given |= {"target": _with_target_kind(declared.target)}
@@ -99,10 +107,13 @@ def _checked(declared: Declared, part: str) -> Any:
 
 
 _NOTHING = msgspec.structs.asdict(Declared())
-_WHY = {
+_PARTS: dict[str, tuple[type[Any], str]] = {"bandit": (Bandit, "bandit"), "forecaster": (Forecaster, "forecaster")}
+_WHY: dict[str | tuple[str, str], str] = {
     "learn": ": there are no rows to learn; send them to the model when it is made",
-    "target": ": what a bandit learns are the rewards",
-    "options": ": what can be chosen for a bandit goes into bandit itself",
+    ("bandit", "target"): ": what a bandit learns are the rewards",
+    ("bandit", "options"): ": what can be chosen for a bandit goes into bandit itself",
+    ("forecaster", "target"): ": what a forecaster learns are the values y of its series",
+    ("forecaster", "options"): ": what can be chosen for a forecaster goes into forecaster itself",
 }
 
 
@@ -209,4 +220,25 @@ def _bandit(asked: BanditFromArms) -> ContextualBandit:
     return ContextualBandit(given.pop("arms"), given.pop("n_features"), **given)
 
 
-_MADE: dict[str, Any] = {"rows": _from_rows, "columns": _from_columns, "bandit": _bandit}
+def _forecaster(asked: ForecasterFromSeasons) -> BayesianForecaster | ForecastingFleet:
+    given = _given(asked.forecaster)
+    if isinstance(given["inputs"], str):
+        given["inputs"] = tuple(part.strip() for part in given["inputs"].split(",") if part.strip())
+    if "time" in given["inputs"]:
+        raise ProblemError(
+            422, "bad value", "'time' is the name of the time of a value, not of an input", field="forecaster.inputs"
+        )
+    if not given.pop("by_key"):
+        return BayesianForecaster(**given)
+    if given.get("season_length") == "auto":
+        words = "many series have the seasons that are given for all of them, as numbers such as [24, 168], not 'auto'"
+        raise ProblemError(422, "bad value", words, field="forecaster.season_length")
+    return ForecastingFleet(**given)
+
+
+_MADE: dict[str, Any] = {
+    "rows": _from_rows,
+    "columns": _from_columns,
+    "bandit": _bandit,
+    "forecaster": _forecaster,
+}

@@ -1,7 +1,8 @@
 """What the description of a new model may hold: the types that check it, and that the OpenAPI document is made from.
 
-A description has one of three forms: some rows of a table (`TableFromRows`), its columns (`TableFromColumns`), or the
-arms of a bandit (`BanditFromArms`). The strings below the fields are what readers of the document see.
+A description has one of four forms: some rows of a table (`TableFromRows`), its columns (`TableFromColumns`), the arms
+of a bandit (`BanditFromArms`), or the seasons of a series (`ForecasterFromSeasons`). The strings below the fields are
+what readers of the document see.
 """
 
 from datetime import UTC, datetime
@@ -26,6 +27,8 @@ __all__ = [
     "BanditFromArms",
     "CategoryColumn",
     "ClassTarget",
+    "Forecaster",
+    "ForecasterFromSeasons",
     "ModelOptions",
     "TableFromColumns",
     "TableFromRows",
@@ -281,7 +284,25 @@ class Bandit(Struct, forbid_unknown_fields=True):
     """Seed of the random numbers."""
 
 
-# The three forms.
+class Forecaster(Struct, forbid_unknown_fields=True):
+    """Arguments of `onepass.BayesianForecaster` or, with a key, of `onepass.forecasting.ForecastingFleet`."""
+
+    season_length: float | list[float] | Literal["auto"] | UnsetType = UNSET
+    """Seasons in steps: 12 for months, [24, 168] for hours, 1 for none. `auto`, the default of a single series, takes
+    those that belong to the rhythm of its times."""
+    horizon: Annotated[int, Meta(ge=1, le=1000, description="a whole number from 1 to 1000")] | UnsetType = UNSET
+    """For how many steps ahead the forecasts are weighed."""
+    outliers: bool = False
+    """Whether values that are very far off are held back until the next ones show whether they were right."""
+    inputs: Names = ()
+    """Names of inputs that are known for every step, also ahead, such as prices or holidays."""
+    by_key: bool = False
+    """Whether there are many series, each with a key, which learn from each other."""
+    revisions: Annotated[int, Meta(ge=1, le=10_000, description="a whole number from 1 to 10000")] = 48
+    """For how many of the last steps values may come late or be corrected."""
+
+
+# The four forms.
 
 
 class TableFromRows(Struct, forbid_unknown_fields=True):
@@ -312,5 +333,16 @@ class BanditFromArms(Struct, forbid_unknown_fields=True):
     bandit: Bandit
 
 
-FORMS: dict[str, type[Any]] = {"rows": TableFromRows, "columns": TableFromColumns, "bandit": BanditFromArms}
+class ForecasterFromSeasons(Struct, forbid_unknown_fields=True):
+    """A forecaster, which learns the values of one or many series and predicts the next ones."""
+
+    forecaster: Forecaster
+
+
+FORMS: dict[str, type[Any]] = {
+    "rows": TableFromRows,
+    "columns": TableFromColumns,
+    "bandit": BanditFromArms,
+    "forecaster": ForecasterFromSeasons,
+}
 """The forms of a description, by the field that tells which it is."""

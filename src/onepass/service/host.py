@@ -38,6 +38,8 @@ from onepass.service.wire import (
     ExpireRequest,
     Explained,
     ExplainRequest,
+    Forecasted,
+    ForecastRequest,
     LabelRequest,
     Learned,
     LearnRequest,
@@ -134,6 +136,18 @@ class HostedModel:
             found |= {"queue": float(self.queue_length), "writable": float(self._is_writable)}
             found["overdue"] = float(self._overdue)
         return {**found, "rows": float(self._noted[1])}
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Each metric over all rows scored."""
+        found: dict[str, float] = self._state.scores.total()
+        return found
+
+    @property
+    def shadow_scores(self) -> dict[str, float]:
+        """The same of the candidate, if there is one."""
+        candidate = self._state.candidate_scores
+        return {} if candidate is None else candidate.total()
 
     @property
     def score_sums(self) -> dict[str, UpAndDown]:
@@ -238,6 +252,12 @@ class HostedModel:
         """Columns of answers to a batch of rows, with the version of the model that gave them."""
         found: dict[str, Any] = await asyncio.to_thread(_predict_rows, await self._latest(), rows, level)
         self._counts.predicted += len(rows)
+        return found
+
+    async def forecast(self, request: ForecastRequest) -> Forecasted:
+        """The next steps of a series."""
+        found = await asyncio.to_thread(_forecast, await self._latest(), request)
+        self._counts.predicted += request.horizon
         return found
 
     async def explain(self, request: ExplainRequest) -> Explained:
@@ -468,6 +488,11 @@ def _predict_rows(published: Published, rows: RowsRequest, level: float) -> dict
     model = published.model.as_rows("predictions")
     numbers = model.read_all(rows, learn=False)
     return {**model.predict(numbers, level), "version": published.version}
+
+
+def _forecast(published: Published, request: ForecastRequest) -> Forecasted:
+    found = published.model.as_forecaster("forecasts").forecast(request)
+    return Forecasted(published.version, *found)
 
 
 def _explain(published: Published, request: ExplainRequest) -> Explained:

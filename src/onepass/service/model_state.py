@@ -22,7 +22,7 @@ from onepass.estimators.rows import Rows, given_limits
 from onepass.events import Event
 from onepass.files.checkpoint import from_bytes
 from onepass.service.errors import ProblemError
-from onepass.service.scores import AlarmKind, Scores
+from onepass.service.scores import AlarmKind, ServedScores
 from onepass.service.served import RowModel, Served, serve
 from onepass.service.wire import RowsRequest
 
@@ -162,7 +162,7 @@ class ModelState:
                 problems |= self._try(model, scores, ready, event)
         return problems
 
-    def _try(self, model: RowModel, scores: Scores, ready: Rows, event: Event) -> dict[int, ProblemError]:
+    def _try(self, model: RowModel, scores: ServedScores, ready: Rows, event: Event) -> dict[int, ProblemError]:
         """Learn rows of one event; a model that can't is left as it was."""
         try:
             self._update(model, scores, ready, [event])
@@ -181,7 +181,7 @@ class ModelState:
         _log.warning("event %d of %d rows can't be learned: %s", event.number, n_rows, error)
         return {event.number: cant_be_learned(event.number, str(error))}
 
-    def _update(self, model: RowModel, scores: Scores, ready: Rows, events: list[Event]) -> None:
+    def _update(self, model: RowModel, scores: ServedScores, ready: Rows, events: list[Event]) -> None:
         """Have a model learn rows and score what it had predicted; a model that can't is left as it was."""
         try:
             predicted = model.learn(ready)
@@ -191,7 +191,7 @@ class ModelState:
         kind: AlarmKind = "outlier" if model.expects_outliers else "set aside"
         scores.watch(predicted, events, lambda row: model.target_text(float(ready.y[row])), kind)
 
-    def _models(self) -> list[tuple[RowModel, Scores]]:
+    def _models(self) -> list[tuple[RowModel, ServedScores]]:
         pairs = ((self.champion, self.scores), (self.candidate, self.candidate_scores))
         return [(one.as_rows("rows with targets"), scores) for one, scores in pairs if one is not None]
 
@@ -254,14 +254,17 @@ class ModelState:
         with ZipFile(BytesIO(content)) as archive:
             described = json.loads(archive.read("state.json"))
             champion = serve(from_bytes(archive.read("champion")))
-            scores = champion.scores_from(described["scores"])
-            state = cls(champion, scores, described["version"], described["origin"])
+            state = cls(champion, _scores_of(champion, described["scores"]), described["version"], described["origin"])
             if "candidate" in archive.namelist():
                 state.candidate = serve(from_bytes(archive.read("candidate")))
         state.n_refused, state.refusals = described["n_refused"], dict(described["refusals"])
         if state.candidate is not None:
-            state.candidate_scores = state.candidate.scores_from(described["candidate_scores"])
+            state.candidate_scores = _scores_of(state.candidate, described["candidate_scores"])
         return state
+
+
+def _scores_of(model: Served, state: dict[str, Any]) -> Any:
+    return model.new_scores(state["metrics"]).restore(state)
 
 
 def cant_be_learned(number: int, reason: str) -> ProblemError:

@@ -88,6 +88,7 @@ def _resolve(group: _Group, outcomes: list[Prediction | Exception]) -> None:
 def _predicted(requests: list[PredictRequest], published: Published) -> list[Prediction | Exception]:
     model, version = published.model.as_rows("predictions"), published.version
     rows, bad = model.read([request.x for request in requests], [request.key for request in requests])
+    bad = {**model.unpredictable(rows), **bad}
     found: list[Prediction | Exception] = [bad.get(i, _UNANSWERED) for i in range(len(requests))]
     for asked in {request.asked for request in requests}:
         places = [i for i, request in enumerate(requests) if request.asked == asked and i not in bad]

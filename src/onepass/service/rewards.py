@@ -1,16 +1,16 @@
 """What a bandit has chosen and what came of it: reward over time, and how often each arm was chosen and rewarded.
 
-It is for bandits what `onepass.service.scores.Scores` is for other models: a few kilobytes, in snapshots.
+It is for bandits what `onepass.service.scores.ServedScores` is for other models: a few kilobytes, in snapshots.
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.decisions.arms.table import decode_arm
-from onepass.evaluation.metrics import Curve, OverTime, RowMean
+from onepass.evaluation.metrics import RowMean, Scores
 from onepass.events import Event
 
 __all__ = ["RewardScores"]
@@ -30,13 +30,13 @@ class _Reward(RowMean[FloatArray]):
         return rows
 
 
-class RewardScores:
+class RewardScores(Scores):
     """Rewards and choices of one bandit; arms beyond the first hundred count for the curve alone."""
 
     n_alarms = 0  # a bandit raises none
 
     def __init__(self) -> None:
-        self._over_time = OverTime([_Reward])
+        super().__init__([_Reward])
         self._arms: dict[str, list[float]] = {}  # decisions, rewards, their sum, the sum of their squares
 
     def note(self, event: Event) -> None:
@@ -53,53 +53,30 @@ class RewardScores:
     def _add(self, rewards: Iterable[tuple[Any, float]]) -> None:
         for name, reward in rewards:
             self._count(name, [0.0, 1.0, reward, reward**2])
-            self._over_time.update(np.array([reward]))
+            self.update(np.array([reward]))
 
     def _count(self, name: Any, numbers: list[float]) -> None:
         if str(name) in self._arms or len(self._arms) < _ARMS:
             before = self._arms.get(str(name), [0.0] * 4)
             self._arms[str(name)] = [old + new for old, new in zip(before, numbers, strict=True)]
 
-    @property
-    def curve(self) -> Curve:
-        """Sums over segments of the rewards."""
-        return self._over_time.curve
-
-    @property
-    def n(self) -> int:
-        """Rewards."""
-        return int(self.curve.rows[-1]) if len(self.curve.rows) else 0
-
-    def sums(self) -> dict[str, float]:
+    def counted(self) -> dict[str, float]:
         """What has been counted so far, for those who count changes."""
         return {"scored": self.n}
 
-    def score_sums(self) -> dict[str, float]:
-        """The sum of the rewards."""
-        return {_Reward.name: float(self.curve.sums.sum())}
-
     def report(self) -> dict[str, Any]:
         """Everything, for people and programs."""
-        rows, means, n = self.curve.rows, self.curve.means, self.n
-        return {
-            "rows": n,
-            "metrics": [_Reward.description()],
-            "scores": {"reward": float(self.curve.sums.sum() / n)} if n else {},
-            "over_time": {"rows": rows.tolist(), "reward": means[:, 0].tolist()},
-            "arms": [{"arm": name, **_words(*numbers)} for name, numbers in sorted(self._arms.items())],
-        }
+        arms = [{"arm": name, **_words(*numbers)} for name, numbers in sorted(self._arms.items())]
+        return super().report() | {"arms": arms}
 
     def state(self) -> dict[str, Any]:
         """All of it as data that JSON can hold."""
-        return {"curve": self.curve.state(), "arms": self._arms}
+        return super().state() | {"arms": self._arms}
 
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> "RewardScores":
-        """Make the scores that `state` described."""
-        scores = cls()
-        scores._over_time.curve = Curve.from_state(state["curve"], 1)
-        scores._arms = {name: list(numbers) for name, numbers in state["arms"].items()}
-        return scores
+    def restore(self, state: dict[str, Any]) -> Self:
+        """Go on from what `state` described."""
+        self._arms = {name: list(numbers) for name, numbers in state["arms"].items()}
+        return super().restore(state)
 
 
 def _words(decisions: float, rewards: float, total: float, squares: float) -> dict[str, float | int | None]:

@@ -14,6 +14,9 @@ __all__ = [
     "ExpireRequest",
     "ExplainRequest",
     "Explained",
+    "ForecastRequest",
+    "ForecastStep",
+    "Forecasted",
     "Id",
     "Inputs",
     "Interval",
@@ -22,12 +25,14 @@ __all__ = [
     "LearnRequest",
     "Learned",
     "ModelName",
+    "Observed",
     "PredictRequest",
     "Prediction",
     "RewardRequest",
     "RollbackRequest",
     "RowsRequest",
     "Scalar",
+    "Spread",
 ]
 
 Scalar = bool | int | float | str | None
@@ -216,6 +221,56 @@ class Explained(Struct):
     version: int
 
 
+class ForecastRequest(Struct, forbid_unknown_fields=True):
+    """The steps to forecast of a series."""
+
+    horizon: Annotated[int, Meta(ge=1, le=1000, description="a whole number from 1 to 1000")]
+    """How many steps ahead."""
+    levels: tuple[Level, ...] = (0.8, 0.95)
+    """Probabilities of the intervals, which never cross."""
+    inputs: list[dict[str, Scalar]] | None = None
+    """For a forecaster with inputs: those of every step, by name."""
+    key: Key | None = None
+    """For a fleet: the series."""
+    recent: Annotated[int, Meta(ge=0, le=10_000, description="a whole number from 0 to 10000")] = 0
+    """How many of the latest values to return as well, of those that may still be revised."""
+
+
+class Spread(Struct):
+    """The distribution of a number that is still to come."""
+
+    mean: float
+    std: float
+    intervals: list[Interval]
+    """Those of ``levels``, the narrowest first."""
+
+
+class ForecastStep(Spread):
+    """The distribution of the value of one step."""
+
+    time: str | float
+    """A time in UTC, or a number where the times of the series are numbers."""
+
+
+class Observed(Struct):
+    """A value of a series."""
+
+    time: str | float
+    y: float
+
+
+class Forecasted(Struct):
+    """The forecast of a series."""
+
+    version: int
+    """Number of the last event that the model had learned."""
+    steps: list[ForecastStep]
+    total: Spread
+    """The sum over all steps."""
+    recent: list[Observed]
+    """The latest values, if they were asked for."""
+
+
 class RollbackRequest(Struct, forbid_unknown_fields=True):
     """The version to go back to."""
 
@@ -223,7 +278,7 @@ class RollbackRequest(Struct, forbid_unknown_fields=True):
 
 
 class Declared(Struct, forbid_unknown_fields=True):
-    """Description of a new model as it is decoded: exactly one of ``rows``, ``columns`` and ``bandit`` is given.
+    """Description of a new model as it is decoded: one of ``rows``, ``columns``, ``bandit`` or ``forecaster`` is given.
 
     That tells its form, by whose type in `onepass.service.description` it is checked.
     """
@@ -231,6 +286,7 @@ class Declared(Struct, forbid_unknown_fields=True):
     rows: list[dict[str, Scalar]] | None = None
     columns: list[dict[str, Any]] | None = None
     bandit: dict[str, Any] | None = None
+    forecaster: dict[str, Any] | None = None
     target: Any = None
     options: dict[str, Any] = {}
     learn: bool = False

@@ -24,6 +24,7 @@ _NAMED = 5  # columns of a kind, where there are many
 _WORTH_SAYING = 0.03  # milliseconds
 _DISAGREE = 0.05  # difference of coverages that is worth a warning
 _FAR_WORSE = 2.0  # errors from which on their ratio is clearer than per cents
+_ROUND = 100.0  # from this ratio on, it has no decimals
 
 
 def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
@@ -200,12 +201,12 @@ def future_words(test: ForwardTest) -> str:
     if test.coverage is None:
         return f"{words}: log-loss {-test.scores[test.chosen]:.3g}"
     words += f"; {test.coverage:.0%} of the values inside their 95 % intervals"
-    if test.widening > 1.0:
-        words += f", which are {test.widening:.3g} times as wide for that"
+    if test.widening != 1.0:
+        words += f", which the tests have made {test.widening:.3g} times as wide"
     ahead, row_by_row = test.plain_coverage, test.row_by_row
     if ahead is not None and row_by_row is not None and row_by_row - ahead > _DISAGREE:
         words += (
-            f". Predicted one by one, each right before it is learned, {row_by_row:.0%} lie inside without widening, "
+            f". Predicted one by one, each right before it is learned, {row_by_row:.0%} lie inside without that, "
             f"but only {ahead:.0%} that far ahead: learn new rows as they come ('onepass learn')"
         )
     return words
@@ -217,7 +218,7 @@ def _compared(error: float, other: float) -> str:
         return "as good as" if error <= 0.0 else "worse than"
     ratio = error / other
     if ratio > _FAR_WORSE:
-        return f"{ratio:,.3g} times the error of"
+        return f"{ratio:,.0f} times the error of" if ratio >= _ROUND else f"{ratio:.3g} times the error of"
     if abs(ratio - 1.0) < 0.005:
         return "as good as"
     return f"{abs(1.0 - ratio):.0%} {'better' if ratio < 1.0 else 'worse'} than"

@@ -10,8 +10,9 @@ from onepass.tables.forward_test import forward_test, fresh, thinned
 from onepass.tables.history import LearnedFile, LearnedRun, now
 from onepass.tables.inputs import ContentLog, Inputs, steps
 from onepass.tables.model import TabularModel
+from onepass.tables.readers.addresses import located
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
-from onepass.tables.readers.paths import FilePath, expand
+from onepass.tables.readers.paths import FilePath
 from onepass.tables.readers.source import Source
 from onepass.tables.reasons import Reason
 from onepass.tables.schema import SchemaOptions, infer_model
@@ -123,8 +124,8 @@ def fit(
     (100, [23])
     """
     wanted = FitOptions(SchemaOptions.of(target, **options), passes, shuffle)
-    found, _ = distinct(expand(files))
-    inputs = Inputs(found, wanted.turns, replace(reading, notation=wanted.schema.notation))
+    found, reading = located(files, reading)
+    inputs = Inputs(distinct(found)[0], wanted.turns, replace(reading, notation=wanted.schema.notation))
     sources = inputs.sources()
     model, _, inputs = wanted.new_model(inputs, sources)
     learned: dict[int, LearnedFile] = {}

@@ -16,10 +16,11 @@ from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.values import Bad
 from onepass.tables.explanation import explain
 from onepass.tables.frames import arrow_table
+from onepass.tables.readers.addresses import located
 from onepass.tables.readers.batches import RowBatch, row_blocks
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
-from onepass.tables.readers.paths import FilePath, expand
+from onepass.tables.readers.paths import FilePath
 from onepass.tables.readers.prefetch import prefetch
 from onepass.tables.readers.registry import open_source
 from onepass.tables.readers.source import Source
@@ -123,13 +124,15 @@ def predict(
     reading : how files are read, where that is not to be found out
     """
     from onepass.tables.model import TabularModel  # which predicts
-    from onepass.tables.schema import check_has
+    from onepass.tables.schema import check_has, reading_of
 
     model = load(model) if isinstance(model, str | PathLike) else model
     if not isinstance(model, TabularModel):
         raise TypeError(f"model must be a TabularModel, or the path of one, got {type(model).__name__}")
 
-    sources = [open_source(file, reading) for file in expand(files)]
+    inputs, reading = located(files, reading)
+    reading = reading_of(model, inputs, reading)
+    sources = [open_source(file, reading) for file in inputs]
     for source in sources:
         check_has([*model.needed_columns(target=False), *keep], source)
     found = list(predict_sources(model, sources, level, keep))

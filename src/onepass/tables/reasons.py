@@ -11,6 +11,8 @@ from onepass.tables.columns.wording import listed, number_text, quoted
 
 __all__ = ["CODES", "Reason"]
 
+_MOST_LINES = 5
+
 
 class Reason:
     """One reason, as data; ``str`` gives its words.
@@ -77,6 +79,8 @@ def _phrases(code: str, column: str, facts: Mapping[str, Any]) -> dict[str, str]
         found["share"] = f"{100.0 * facts['share']:.{4 if code == 'leak' else 3}g} %"
     if code == "no_such_column":
         found |= _lacking(facts["missing"], facts["names"])
+    if "lines" in facts:
+        found["where"] = _lines(facts["lines"])
     if code == "wrong_field_count":
         found["fields"] = f"{facts['given']} field" + "s" * (facts["given"] != 1)
     if code == "texts_per_key":
@@ -84,6 +88,12 @@ def _phrases(code: str, column: str, facts: Mapping[str, Any]) -> dict[str, str]
         found |= {"are": f"{listed(facts['names'], 3)} {'is a text' if one else 'are texts'}"}
         found |= {"them": "it" if one else "them"}
     return found
+
+
+def _lines(lines: Sequence[int]) -> str:
+    """Which lines, the first of them if there are many."""
+    shown = ", ".join(map(str, lines[:_MOST_LINES]))
+    return f"line{'s' if len(lines) > 1 else ''} {shown}" + (", ..." if len(lines) > _MOST_LINES else "")
 
 
 def _lacking(missing: Sequence[str], names: Sequence[str]) -> dict[str, str]:
@@ -115,6 +125,7 @@ _WORDS = {
     "not_boolean": "{name} is {shown}, neither true nor false",
     "not_an_iso_date": "{name} is {shown}, not a date such as 2024-12-31 or 2024-12-31T23:59:59",
     "not_a_date": "{name} is {shown}, not a date written {pattern}",
+    "not_of_kind": "{name} is {shown}, not {expected}",
     "missing": "{name} is missing",
     "negative": "{name} is {shown}, which is negative",
     "zero_weight": "{column} is 0, a row that does not count: leave it out",
@@ -188,6 +199,32 @@ _WORDS = {
     "nearly_numbers": "{column!r}: {share} of its values are numbers, but not {others}; {{option}} takes it for a "
     "number and rejects rows with others",
     "network_skipped": "no network was tried; {{option}} learns one all the same",
+    # Series that can't be forecast.
+    "two_roles": "column {column!r} is given twice; time, target, key and inputs must be different columns",
+    "series_without_numbers": "{name} is {shown}, and most of its values are not numbers either",
+    "no_times": "the time column {column!r} is empty",
+    "not_times": "the time column {column!r} holds {shown}, which is neither a date nor a number; give the way "
+    "in which dates are written, such as %d/%m/%Y",
+    "other_times": "the time column {column!r} must hold {expected}, as it did when the model was made",
+    "too_few_times": "no series has two different times in {column!r}, so the time between values is unknown; a "
+    "forecast needs at least 2 values",
+    "too_few_values": "a forecast of {column!r} needs at least 2 values, got {value}",
+    "no_values": "the target {column!r} has no values, all are missing",
+    "several_values": "{value:,} of the times have several values of {column!r}, which differ: see {where}; keep one "
+    "row for each time, or say what counts",
+    "off_rhythm": "{value:,} of the times in {column!r} don't fit the others, which are {rhythm}: {time} and others, "
+    "see {where}; keep one frequency, such as by sums per day",
+    "mixed_rhythm": "the times in {column!r} have several frequencies: most are {rhythm}, but those from line "
+    "{first} to line {last} are {value:,} steps apart; keep one frequency, or forecast the parts on their own",
+    "long_gap": "{value:,} steps are missing in {column!r} before {time}, see {where}, and at most {most:,} may be; is "
+    "the date right?",
+    "old_times": "{key}{value:,} of the times in {column!r} are older than what can still be corrected: the last one "
+    "learned is {last}, and corrections go back {window:,} steps",
+    "scored_times": "{key}{value:,} of the times in {column!r} are not after the last one learned, {last}: values are "
+    "scored once, as they come; keep only the later ones",
+    "late_times": "{key}the times in {column!r} go on {value:,} steps after the last one learned, {last}: begin a new "
+    "model",
+    "output_name": "column {column!r} has the name of a column of the forecasts; rename it in the file",
     # Files that the model knows already.
     "same_content": "has the same content as {value}",
     "learned": "was {learned}",

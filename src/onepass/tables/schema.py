@@ -5,6 +5,7 @@ learned: those that are declared, or those that a look through the target column
 `target_inference`).
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
@@ -27,15 +28,19 @@ from onepass.tables.model import TabularModel
 from onepass.tables.options import OPTIONS, Choice, Count, Plain
 from onepass.tables.prior_inference import infer_prior, infer_prior_per_key
 from onepass.tables.readers.batches import RowBatch
+from onepass.tables.readers.options import ReadOptions
+from onepass.tables.readers.paths import STDIN
+from onepass.tables.readers.registry import open_source
 from onepass.tables.readers.source import Source
 from onepass.tables.reasons import Reason
 from onepass.tables.settings import MOST_PER_KEY, SAMPLE_PRIOR, Settings, resolve_model_kind
 from onepass.tables.target_inference import infer_target
 from onepass.tables.targets import ClassTarget, NumberTarget, Target
 
-__all__ = ["SAMPLE", "SchemaOptions", "check_columns", "check_has", "infer_model", "left_out_words"]
+__all__ = ["SAMPLE", "SchemaOptions", "check_columns", "check_has", "infer_model", "left_out_words", "reading_of"]
 
 SAMPLE = 10_000  # rows that are looked at first
+_UNNAMED = re.compile(r"column_[1-9][0-9]*")  # columns of a file whose first line is a row
 
 
 @dataclass(frozen=True)
@@ -229,6 +234,18 @@ def left_out_words(sources: Sequence[Source]) -> str:
         return ""
     unreadable = next((source.unreadable for source in sources if source.unreadable), "")
     return f": the condition left out all {left_out:,}" + (f" ({unreadable})" if unreadable else "")
+
+
+def reading_of(model: TabularModel, files: Sequence[str], reading: ReadOptions) -> ReadOptions:
+    """How files are read for a model: without a first line of names, if the model was made of such a table.
+
+    Its columns are then called column_1, column_2 and so on, and the first file has no such names.
+    """
+    if reading.no_header or not all(_UNNAMED.fullmatch(name) for name in model.needed_columns(target=True)):
+        return reading
+    found = None if STDIN in files else open_source(files[0], reading).columns()
+    is_named = found is not None and set(model.needed_columns(target=False)) <= set(found)
+    return reading if is_named else replace(reading, no_header=True)
 
 
 def check_columns(model: TabularModel, source: Source, *, target: bool) -> None:

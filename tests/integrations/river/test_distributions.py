@@ -40,7 +40,7 @@ def test_numbers_have_the_distribution_of_the_core_model_as_learning_scores_it(a
         assert density == pytest.approx(core.logpdf(target), rel=1e-12)
         assert seen(target) == pytest.approx(np.exp(density), rel=1e-12)
         _, scores = copy.deepcopy(model._core).predict_score_learn(row, target)
-        assert float(scores.log_densities[0]) == pytest.approx(density, rel=1e-9)
+        assert float(scores.log_densities[0]) == pytest.approx(density, rel=1e-12)
         pipeline.learn_one(x, target)
         assert seen.log_pdf(target) == pytest.approx(density, abs=0.1)  # the model has learned since
 

@@ -1,8 +1,13 @@
 """The forecaster with River's interface gives the forecasts of the library's own."""
 
+import copy
+import pickle
+from typing import Any
+
 import numpy as np
 import pytest
 import river
+from river import datasets, evaluate, metrics
 
 from onepass import BayesianForecaster
 from onepass.river import Forecaster
@@ -22,7 +27,8 @@ def test_forecasts_are_those_of_the_forecaster_behind() -> None:
 
 def test_unknown_inputs_are_refused() -> None:
     model = Forecaster(horizon=3)
-    model.learn_one(1.0, {"a": 1.0})
+    model.learn_one(1.0, {"a": 1.0, "day": "Monday"})
+    model.learn_one(2.0, {"a": None, "week": "first"})
     with pytest.raises(ValueError, match="'b'"):
         model.learn_one(1.0, {"b": 1.0})
     with pytest.raises(ValueError, match="each of the 2 steps"):
@@ -33,3 +39,25 @@ def test_a_clone_has_the_same_arguments() -> None:
     clone = Forecaster(season_length=(24, 168), outliers=True).clone()
     assert clone.season_length == (24, 168)
     assert clone.outliers
+
+
+def test_rivers_evaluation_takes_it() -> None:
+    made: Any = metrics
+    bundled: Any = datasets
+    model = Forecaster(season_length=12, horizon=3)
+    found = evaluate.evaluate(bundled.AirlinePassengers(), model, made.MAE(), horizon=3)
+    errors = [one.get() for one in found.metrics]
+    assert len(errors) == 3
+    assert max(errors) < 32.8  # which a tuned SNARIMAX has on average
+
+
+def test_a_pickled_model_goes_on_as_the_original() -> None:
+    rng = np.random.default_rng(0)
+    model = Forecaster(season_length=4, horizon=3)
+    for value, driver in rng.normal(size=(60, 2)):
+        model.learn_one(value, {"driver": driver})
+    copies = [pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+    for one in (model, *copies):
+        one.learn_one(2.0, {"driver": 1.0})
+    for one in copies:
+        assert one.forecast(5, [{"driver": 0.5}] * 5) == model.forecast(5, [{"driver": 0.5}] * 5)

@@ -58,6 +58,7 @@ class ModelDouble:
             "set_aside": 2.0,
             "change_alarms": 0.0,
         }
+        self.scores, self.shadow_scores = {"roc_auc": 0.75, "coverage_95": 0.9}, {"roc_auc": 0.5}
         self.score_sums = {"log_likelihood": UpAndDown(30.0, 2.0), "coverage_95": UpAndDown(18.0, 0.0)}
         self.shadow_score_sums = {"log_likelihood": UpAndDown(4.0, 1.0)}
         self.durations = {"label_lag": Durations((10.0, 100.0)), "commit": Durations((0.1,))}

@@ -47,6 +47,8 @@ def test_what_a_model_counts_is_told_under_its_name(served: Served, name: str, v
 @pytest.mark.parametrize(
     ("name", "metric", "value"),
     [
+        ("onepass_score", "roc_auc", 0.75),
+        ("onepass_shadow_score", "roc_auc", 0.5),
         ("onepass_score_sum_up_total", "log_likelihood", 30.0),
         ("onepass_score_sum_down_total", "log_likelihood", 2.0),
         ("onepass_score_sum_up_total", "coverage_95", 18.0),
@@ -55,7 +57,7 @@ def test_what_a_model_counts_is_told_under_its_name(served: Served, name: str, v
         ("onepass_shadow_score_sum_down_total", "log_likelihood", 1.0),
     ],
 )
-def test_every_metric_of_a_model_has_its_sums(served: Served, name: str, metric: str, value: float) -> None:
+def test_every_metric_has_its_value_and_its_sums(served: Served, name: str, metric: str, value: float) -> None:
     assert samples(served)[name, (("metric", metric), ("model", "price"))] == value
 
 

@@ -34,7 +34,7 @@ def test_reading_can_go_on_behind_any_row(name: str, tmp_path: Path) -> None:
     [
         (b"", "is empty"),
         (b"\n \n", "is empty"),
-        (b"a\0b\n", "neither CSV, JSON, Parquet, SQLite, DuckDB nor zip"),
+        (b"a\0b\n", "neither CSV, JSON, Parquet, SQLite, DuckDB, zip nor a workbook"),
         (b"PAR1 but no more", "is not valid Parquet"),
         (gzip.compress(b"a,b\n1,2\n" * 10_000)[:-20], "is cut short|not valid gzip"),
     ],

@@ -4,13 +4,13 @@ A metric has three methods: `update` takes predictions with their targets, `get`
 adds the rows of another metric of its class, scored elsewhere. The same objects score the command ``evaluate``,
 evaluation on Dask, and the benchmarks.
 
-To add a metric, write a subclass of `Metric`, or of `RowMean` if it is a mean over rows, and register it. The commands
-and reports then show it, and if it is a mean over rows, the service, its page and ``/metrics`` as well.
+To add a metric, write a subclass of `Metric`, or of `RowMean` if it is a mean over rows, and register it. The commands,
+the reports, the service, its page and ``/metrics`` then show it: all of them read one report, `Scores`.
 
 Examples
 --------
 >>> import numpy as np
->>> from onepass.evaluation.metrics import REGISTRY, MetricSet, NumberPredictions, RowMean, register
+>>> from onepass.evaluation.metrics import REGISTRY, NumberPredictions, RowMean, Scores, register
 >>> @register("numbers")
 ... class Bias(RowMean[NumberPredictions]):
 ...     name, title = "bias", "bias"
@@ -19,7 +19,7 @@ Examples
 ...     def per_row(cls, rows):
 ...         return rows.mean - rows.y
 >>> rows = NumberPredictions(y=np.array([1.0, 2.0]), mean=np.array([2.0, 3.0]))
->>> MetricSet("numbers", with_std=False).update(rows).get()
+>>> Scores.of("numbers", with_std=False).update(rows).total()
 {'rmse': 1.0, 'mae': 1.0, 'bias': 1.0}
 >>> del REGISTRY["numbers"]["bias"]
 """
@@ -29,7 +29,6 @@ from onepass.evaluation.metrics.base import (
     REGISTRY,
     Expected,
     Metric,
-    MetricSet,
     RowMean,
     Task,
     Unit,
@@ -47,6 +46,7 @@ from onepass.evaluation.metrics.classes import (
     RocAuc,
     TopClassCalibrationError,
 )
+from onepass.evaluation.metrics.curve import Curve
 from onepass.evaluation.metrics.numbers import (
     LEVELS,
     Coverage50,
@@ -59,7 +59,6 @@ from onepass.evaluation.metrics.numbers import (
     PredictedStd,
     RootMeanSquaredError,
 )
-from onepass.evaluation.metrics.over_time import Curve, OverTime
 from onepass.evaluation.metrics.predictions import (
     ClassPredictions,
     CountPredictions,
@@ -68,6 +67,7 @@ from onepass.evaluation.metrics.predictions import (
     NumberPredictions,
     Reliability,
 )
+from onepass.evaluation.metrics.scores import Scores
 
 __all__ = [
     "LEVELS",
@@ -89,16 +89,15 @@ __all__ = [
     "LogNormalPredictions",
     "MeanAbsoluteError",
     "Metric",
-    "MetricSet",
     "NumberCalibrationError",
     "NumberPredictions",
-    "OverTime",
     "PoissonDeviance",
     "PredictedStd",
     "Reliability",
     "RocAuc",
     "RootMeanSquaredError",
     "RowMean",
+    "Scores",
     "Task",
     "TopClassCalibrationError",
     "Unit",

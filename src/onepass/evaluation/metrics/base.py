@@ -1,4 +1,4 @@
-"""What a metric is, the registry of those that are shown, and a set of all that suit a target.
+"""What a metric is, and the registry of those that are shown.
 
 A metric says everything about itself once, in its class. The commands, the reports, the service, Prometheus and the
 page ask it, and name none.
@@ -16,7 +16,6 @@ __all__ = [
     "REGISTRY",
     "Expected",
     "Metric",
-    "MetricSet",
     "RowMean",
     "Task",
     "Unit",
@@ -64,12 +63,35 @@ class Metric(ABC, Generic[P]):
         """A value as text."""
         return f"{value:.4f}" if abs(value) < 10 else f"{value:.4g}"
 
+    def state(self) -> dict[str, Any]:
+        """What it keeps, as data that JSON can hold: here its attributes, if they are numbers or arrays of them."""
+        return {name: np.asarray(value).tolist() for name, value in vars(self).items()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` described."""
+        for name, value in state.items():
+            setattr(self, name, np.array(value) if isinstance(value, list) else value)
+
+    @classmethod
+    def description(cls) -> dict[str, Any]:
+        """What a program that shows the metric has to know about it."""
+        lines = (cls.__doc__ or cls.title).strip().splitlines()
+        return {
+            "name": cls.name,
+            "title": cls.title,
+            "meaning": lines[0],
+            "unit": cls.unit,
+            "larger_is_better": cls.larger_is_better,
+            "goal": cls.goal,
+            "is_root": False,
+            "expected": None,
+        }
+
 
 class RowMean(Metric[P]):
     """A metric that is the mean of one number per row, or the square root of that mean.
 
-    Such metrics are shown over time, too: see `onepass.evaluation.metrics.OverTime`. A service keeps those that are
-    registered when a model is created, and shows them on its page and in ``/metrics``.
+    Such metrics are shown along the stream, too: see `onepass.evaluation.metrics.Scores`.
     """
 
     is_root: ClassVar[bool] = False
@@ -92,19 +114,10 @@ class RowMean(Metric[P]):
 
     @classmethod
     def description(cls) -> dict[str, Any]:
-        """What a program that shows the metric has to know about it."""
-        lines = (cls.__doc__ or cls.title).strip().splitlines()
+        """The same, with how a mean over rows becomes the metric, and what the model expects."""
         expected = cls.expected
-        return {
-            "name": cls.name,
-            "title": cls.title,
-            "meaning": lines[0],
-            "unit": cls.unit,
-            "larger_is_better": cls.larger_is_better,
-            "goal": cls.goal,
-            "is_root": cls.is_root,
-            "expected": None if expected is None else {"name": expected.metric.name, "factor": expected.factor},
-        }
+        named = None if expected is None else {"name": expected.metric.name, "factor": expected.factor}
+        return super().description() | {"is_root": cls.is_root, "expected": named}
 
     def update(self, rows: P) -> Self:
         """Score more rows."""
@@ -146,46 +159,6 @@ def register(*tasks: Task) -> Callable[[M], M]:
         return metric
 
     return decorate
-
-
-class MetricSet:
-    """All registered metrics that suit a target.
-
-    Parameters
-    ----------
-    task : "numbers", "counts" or "classes"
-    with_std : bool
-        Whether predictions say how sure they are; without, the metrics that need it are left out.
-    """
-
-    def __init__(self, task: Task, *, with_std: bool = True) -> None:
-        self.task = task
-        self._metrics = {name: metric() for name, metric in REGISTRY[task].items() if with_std or not metric.needs_std}
-
-    def __getitem__(self, name: str) -> Metric[Any]:
-        return self._metrics[name]
-
-    def update(self, rows: Any) -> Self:
-        """Score more rows."""
-        for metric in self._metrics.values():
-            metric.update(rows)
-        return self
-
-    def get(self) -> dict[str, float]:
-        """Values by name, of those that are defined."""
-        values = {name: metric.get() for name, metric in self._metrics.items()}
-        return {name: value for name, value in values.items() if value is not None}
-
-    def merge(self, other: Self) -> Self:
-        """Add the rows of another set."""
-        for name, metric in self._metrics.items():
-            metric.merge(other[name])
-        return self
-
-    @property
-    def row_means(self) -> list[type[RowMean[Any]]]:
-        """Those that can be shown over time."""
-        return row_means(type(metric) for metric in self._metrics.values())
 
 
 def row_means(metrics: Iterable[type[Metric[Any]]]) -> list[type[RowMean[Any]]]:

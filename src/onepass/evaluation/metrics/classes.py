@@ -22,7 +22,7 @@ __all__ = [
     "TopClassCalibrationError",
 ]
 
-_RANKS = 8192
+_RANKS, _FEWEST_RANKS = 8192, 64
 _LARGEST_LOGIT = 20.0
 
 
@@ -96,20 +96,18 @@ class RocAuc(Metric[ClassPredictions]):
 
     def update(self, rows: ClassPredictions) -> Self:
         """Score more rows."""
-        classes = [1] if rows.n_classes == 2 else range(rows.n_classes)
-        counts = [self._counted(rows.probabilities[:, k], rows.index == k) for k in classes]
-        self._add(np.array(counts))
+        first = 1 if rows.n_classes == 2 else 0
+        classes = np.arange(first, rows.n_classes)
+        n_ranks = max(2 * _RANKS // rows.n_classes, _FEWEST_RANKS)  # the more classes, the fewer of each
+        if not len(self._ranks):
+            self._ranks = np.zeros((len(classes), 2, n_ranks))
+        safe = np.minimum(np.maximum(rows.probabilities[:, first:], SURE), 1.0 - SURE)
+        shares = np.log(safe / (1.0 - safe)) / (2.0 * _LARGEST_LOGIT) + 0.5
+        places = np.minimum(np.maximum(shares * n_ranks, 0.0), n_ranks - 1).astype(np.int64)
+        positive = rows.index[:, None] == classes
+        flat = ((classes - first) * 2 + positive) * n_ranks + places
+        np.add.at(self._ranks.reshape(-1), flat.ravel(), 1.0)
         return self
-
-    @staticmethod
-    def _counted(p: FloatArray, positive: Any) -> FloatArray:
-        safe = np.clip(p, SURE, 1.0 - SURE)
-        logits = np.log(safe / (1.0 - safe))
-        places = ((logits + _LARGEST_LOGIT) * (_RANKS / (2.0 * _LARGEST_LOGIT))).astype(np.int64).clip(0, _RANKS - 1)
-        return np.bincount(places + _RANKS * positive, minlength=2 * _RANKS).reshape(2, _RANKS).astype(np.float64)
-
-    def _add(self, ranks: FloatArray) -> None:
-        self._ranks = self._ranks + ranks if len(self._ranks) else ranks
 
     def get(self) -> float | None:
         """Share of pairs of a row of the class and one of the rest that are in the right order."""
@@ -125,8 +123,18 @@ class RocAuc(Metric[ClassPredictions]):
     def merge(self, other: Self) -> Self:
         """Add the rows of another."""
         if len(other._ranks):
-            self._add(other._ranks)
+            self._ranks = self._ranks + other._ranks if len(self._ranks) else other._ranks.copy()
         return self
+
+    def state(self) -> dict[str, Any]:
+        """The ranks that have rows, as data that JSON can hold."""
+        at = np.flatnonzero(self._ranks)
+        return {"shape": list(self._ranks.shape), "at": at.tolist(), "rows": self._ranks.ravel()[at].tolist()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` described."""
+        self._ranks = np.zeros(state["shape"])
+        self._ranks.reshape(-1)[state["at"]] = state["rows"]
 
 
 @register("classes")

@@ -169,6 +169,10 @@ class NumberCalibrationError(Metric[NumberPredictions]):
         self._histogram += other._histogram
         return self
 
+    def places(self, parts: int) -> FloatArray:
+        """Rows in each of some equal parts of the predictive distributions, from the lowest on."""
+        return np.asarray(self._histogram.reshape(parts, -1).sum(axis=1))
+
     def reliability(self) -> Reliability:
         """Share of targets inside the central interval of each level."""
         levels = np.linspace(0.05, 0.95, 19)

@@ -3,9 +3,9 @@
 What several metrics need of the same rows, such as their errors, is computed once, when the first of them asks.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self, cast
 
 import numpy as np
 from scipy.special import ndtri
@@ -28,8 +28,22 @@ SURE = 1e-15
 """A probability of 0 or 1 is taken for this much less sure, so that one row can't make a score infinite."""
 
 
+class _Predictions:
+    """Rows of predictions: what they are for all kinds of targets."""
+
+    def at(self, index: Any) -> Self:
+        """Those of some of the rows."""
+        parts = ((field.name, getattr(self, field.name)) for field in fields(cast(Any, self)))
+        changed = {
+            name: part.at(index) if isinstance(part, TrackedPlaces) else part[index]
+            for name, part in parts
+            if isinstance(part, TrackedPlaces | np.ndarray)
+        }
+        return replace(cast(Any, self), **changed)  # type: ignore[no-any-return]
+
+
 @dataclass(frozen=True)
-class NumberPredictions:
+class NumberPredictions(_Predictions):
     """Targets and their predictive distributions, each ``(n,)``; without ``std`` their means alone.
 
     Without ``log_densities`` the distributions are Gaussian.
@@ -156,7 +170,7 @@ class CountPredictions(NumberPredictions):
 
 
 @dataclass(frozen=True)
-class ClassPredictions:
+class ClassPredictions(_Predictions):
     """Indices ``(n,)`` of the true classes, predicted probabilities ``(n, K)``, and the std ``(n,)`` of the largest.
 
     Where labels may be wrong, ``log_densities`` ``(n,)`` are the log probabilities of the labels as they come.

@@ -8,11 +8,13 @@ from onepass._extras import require
 
 require("river", "onepass.river")
 
+from onepass.integrations.river.anomalies import AnomalyScorer
 from onepass.integrations.river.classifiers import MLPClassifier, PerceptronClassifier, SoftmaxClassifier
 from onepass.integrations.river.forecasters import Forecaster
 from onepass.integrations.river.regressors import MLPRegressor, PerceptronRegressor
 
 __all__ = [
+    "AnomalyScorer",
     "Forecaster",
     "MLPClassifier",
     "MLPRegressor",

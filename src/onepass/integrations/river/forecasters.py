@@ -1,6 +1,7 @@
 """`BayesianForecaster` as one of River's time series models."""
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from onepass._typing import FloatArray
 from onepass._validation import as_count
 from onepass.forecasting import BayesianForecaster
 
-__all__ = ["Forecaster"]
+__all__ = ["Forecaster", "input_names", "input_row"]
 
 
 class Forecaster(time_series.base.Forecaster):
@@ -43,29 +44,39 @@ class Forecaster(time_series.base.Forecaster):
         self._model = BayesianForecaster(season_length, horizon, outliers=outliers)
         self._names: list[Any] | None = None
 
-    def learn_one(self, y: float, x: Mapping[Any, float] | None = None) -> None:
-        """Learn a value, with the inputs of its step; NaN is a value that is missing."""
-        names = self._names if self._names is not None else list(x or {})
-        row = self._inputs(x or {}, names)
+    def learn_one(self, y: float, x: Mapping[Any, Any] | None = None) -> None:
+        """Learn a value, with the inputs of its step; NaN is a value that is missing.
+
+        Inputs that aren't numbers, such as the date in River's data sets, are ignored.
+        """
+        names = self._names if self._names is not None else input_names(x or {})
+        row = input_row(x or {}, names)
         self._model.learn(float(y), row)
         self._names = names
 
-    def forecast(self, horizon: int, xs: Sequence[Mapping[Any, float]] | None = None) -> list[float]:
+    def forecast(self, horizon: int, xs: Sequence[Mapping[Any, Any]] | None = None) -> list[float]:
         """Expected values of the next steps; without their inputs, these are taken to stay as they are."""
         return [float(value) for value in self.predict(horizon, xs).mean]
 
-    def predict(self, horizon: int, xs: Sequence[Mapping[Any, float]] | None = None) -> Any:
+    def predict(self, horizon: int, xs: Sequence[Mapping[Any, Any]] | None = None) -> Any:
         """Joint distribution of the next steps, a `onepass.forecasting.Forecast`."""
         steps = as_count(horizon, "horizon")
         if xs is not None and len(xs) != steps:
             raise ValueError(f"xs must have the inputs of each of the {steps} steps, got {len(xs)}")
         if xs is None or not self._names:
             return self._model.forecast(steps)
-        return self._model.forecast(steps, np.array([self._inputs(x, self._names) for x in xs]))
+        return self._model.forecast(steps, np.array([input_row(x, self._names) for x in xs]))
 
-    @staticmethod
-    def _inputs(x: Mapping[Any, float], names: Sequence[Any]) -> FloatArray | None:
-        unknown = [name for name in x if name not in names]
-        if unknown:
-            raise ValueError(f"x has the input {unknown[0]!r}, which the first value did not have")
-        return np.array([float(x.get(name, np.nan)) for name in names]) if names else None
+
+def input_names(x: Mapping[Any, Any]) -> list[Any]:
+    """The inputs that are numbers or missing."""
+    return [name for name, value in x.items() if value is None or isinstance(value, Real)]
+
+
+def input_row(x: Mapping[Any, Any], names: Sequence[Any]) -> FloatArray | None:
+    """Inputs in the order of the first value's, NaN for those that are left out; None if that had none."""
+    unknown = [name for name in input_names(x) if name not in names]
+    if unknown:
+        raise ValueError(f"x has the input {unknown[0]!r}, which the first value did not have")
+    given = (x.get(name) for name in names)
+    return np.array([np.nan if value is None else float(value) for value in given]) if names else None

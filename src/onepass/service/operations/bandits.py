@@ -28,9 +28,7 @@ class Decide(Operation):
 
     kind = "decision"
     undone = "nothing was decided"
-
-    def __init__(self, request: DecideRequest) -> None:
-        self.asked = request
+    asked: DecideRequest
 
     def key(self, planning: Planning) -> str | None:
         """The id that the client has given."""
@@ -82,7 +80,7 @@ class Reward(Operation):
     """Seconds from the decision to its reward, if the reward is a new one."""
 
     def __init__(self, request: RewardRequest) -> None:
-        self.asked = request
+        super().__init__(request)
         self._made: tuple[Event, Any]  # the decision, and the arm that is rewarded
 
     def key(self, planning: Planning) -> str:
@@ -161,7 +159,8 @@ class Expire(_Rare):
     """Have a bandit stop waiting for the rewards of decisions that are older than so many seconds, now or at a time."""
 
     def __init__(self, request: ExpireRequest, now: float | None = None) -> None:
-        self.asked, self.now = request, now
+        super().__init__(request)
+        self.now = now
 
     def plan(self, planning: Planning) -> Plan:
         """Find them, and learn a reward for them if there is one by default."""
@@ -177,9 +176,7 @@ class ChangeArm(_Rare):
     """Add, remove, pause or resume an arm."""
 
     undone = "the arm was not changed"
-
-    def __init__(self, request: ArmRequest) -> None:
-        self.asked = request
+    asked: ArmRequest
 
     def plan(self, planning: Planning) -> Plan:
         """Say which arms there are then."""

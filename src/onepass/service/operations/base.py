@@ -77,7 +77,7 @@ class Planning(Protocol):
 
 
 class Operation(ABC):
-    """One request; ``problem`` is set if it is found to be wrong before it is planned."""
+    """One request, ``asked``; ``problem`` is set if it is found to be wrong before it is planned."""
 
     alone: ClassVar[bool] = False
     """Whether no other may share its group: what others are prepared for would not be the model any more."""
@@ -86,6 +86,9 @@ class Operation(ABC):
     problem: ProblemError | None = None
     undone: str = "nothing was learned"
     """What the caller gets if its events can't be stored."""
+
+    def __init__(self, request: Any = None) -> None:
+        self.asked = request
 
     def look_back(self, state: ModelState, history: History) -> None:
         """Read the earlier events that it needs, before its transaction, so that other writers don't wait for it.

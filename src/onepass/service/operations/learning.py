@@ -252,6 +252,8 @@ def prepare(operations: Sequence[Operation], state: ModelState, history: History
         numbers, bad = model.read([one.x for one in by_row], [one.fleet_key for one in by_row])
         for i, one in enumerate(by_row):
             one.rows, one.problem = numbers.at([i]), bad.get(i)
+            if isinstance(one, Predict):
+                one.problem = one.problem or model.unpredictable(one.rows).get(0)
         _predict([one for one in by_row if isinstance(one, Predict) and one.problem is None], model)
     if targeted:
         y, bad = model.read_targets([one.target for one in targeted])

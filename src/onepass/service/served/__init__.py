@@ -13,13 +13,16 @@ from onepass.service.served.bandit import BanditModel
 from onepass.service.served.base import RowModel, Served
 from onepass.service.served.estimator import EstimatorRows
 from onepass.service.served.fleet import FleetEstimatorRows, FleetRows
+from onepass.service.served.forecaster import FleetForecasterRows, ForecasterRows
 from onepass.service.served.plain import PlainRows
 from onepass.service.served.table import TableRows
 
 __all__ = [
     "BanditModel",
     "EstimatorRows",
+    "FleetForecasterRows",
     "FleetRows",
+    "ForecasterRows",
     "PlainRows",
     "RowModel",
     "Served",
@@ -33,6 +36,8 @@ _KINDS: tuple[type[Served], ...] = (
     PlainRows,
     FleetRows,
     FleetEstimatorRows,
+    ForecasterRows,
+    FleetForecasterRows,
     BanditModel,
 )
 
@@ -52,5 +57,5 @@ def serve(model: Any) -> Served:
         422,
         "not a model to serve",
         f"a {type(model).__name__} can't be served; serve a model made by 'onepass fit', an estimator, a perceptron, a "
-        "network, a fleet of perceptrons or a bandit",
+        "network, a fleet of perceptrons, a forecaster or a bandit",
     )

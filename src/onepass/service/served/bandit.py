@@ -67,10 +67,6 @@ class BanditModel(Served):
         """What it has chosen, and what came of it."""
         return RewardScores()
 
-    def scores_from(self, state: dict[str, Any]) -> RewardScores:
-        """The same, of the choices that a state describes."""
-        return RewardScores.from_state(state)
-
     def as_bandit(self, what: str) -> Self:
         """Return itself."""
         return self

@@ -10,12 +10,12 @@ import numpy as np
 
 from onepass._typing import FloatArray
 from onepass.estimators.rows import PredictedRows, Rows
-from onepass.evaluation.metrics import ClassPredictions, NumberPredictions, Task
+from onepass.evaluation.metrics import REGISTRY, ClassPredictions, NumberPredictions, Task
 from onepass.events import Event
 from onepass.files.checkpoint import to_bytes
 from onepass.models.distribution import Prediction
 from onepass.service.errors import ProblemError
-from onepass.service.scores import Scores, metrics_now
+from onepass.service.scores import ServedScores
 from onepass.service.wire import Asked, Inputs, Interval, Key, RowsRequest, Scalar
 
 __all__ = ["Bad", "RowModel", "Served", "not_for", "raise_first"]
@@ -72,6 +72,10 @@ class Served(ABC):
         """Return itself, if it is a bandit; a problem that says what it can't be used for if not."""
         raise not_for(self.kind, what)
 
+    def as_forecaster(self, what: str) -> Any:
+        """Return itself, if it forecasts; a problem that says what it can't be used for if not."""
+        raise not_for(self.kind, what)
+
     def as_rows(self, what: str) -> "RowModel":
         """Return itself, if it predicts and learns rows; a problem that says what it can't be used for if not."""
         raise not_for(self.kind, what)
@@ -84,10 +88,6 @@ class Served(ABC):
     @abstractmethod
     def new_scores(self, metrics: Sequence[str]) -> Any:
         """What its predictions, or its choices, are scored with: these metrics, of no rows so far."""
-
-    @abstractmethod
-    def scores_from(self, state: dict[str, Any]) -> Any:
-        """The scores that a state described."""
 
     def facts(self) -> dict[str, str]:
         """What the model is and has learned, in words."""
@@ -148,20 +148,20 @@ class RowModel(Served):
 
     @property
     def metrics_now(self) -> list[str]:
-        """All that are registered for its task and are means over rows."""
-        return metrics_now(self.task)
+        """All that are registered for its task."""
+        return list(REGISTRY[self.task])
 
-    def new_scores(self, metrics: Sequence[str]) -> Scores:
+    def new_scores(self, metrics: Sequence[str]) -> ServedScores:
         """How well rows were predicted before they were learned."""
-        return Scores(self.task, metrics)
-
-    def scores_from(self, state: dict[str, Any]) -> Scores:
-        """The same, of the rows that a state describes."""
-        return Scores.from_state(self.task, state)
+        return ServedScores(self.task, metrics)
 
     @abstractmethod
     def read(self, rows: Sequence[Inputs], keys: Sequence[Key | None]) -> tuple[Rows, Bad]:
         """Rows of single requests as numbers, and what is wrong with some, of which the numbers mean nothing."""
+
+    def unpredictable(self, rows: Rows) -> Bad:
+        """Rows that could be learned, but can't be predicted, and why."""
+        return {}
 
     @abstractmethod
     def read_targets(self, targets: Sequence[Scalar]) -> tuple[FloatArray, Bad]:
@@ -179,7 +179,7 @@ class RowModel(Served):
             return self.read_table(asked.table, learn=learn)
         rows, bad = self.read([one["x"] for one in asked.records], [one.get("key") for one in asked.records])
         if not learn:
-            raise_first(bad)
+            raise_first(bad or self.unpredictable(rows))
             return rows
         y, bad_targets = self.read_targets([one.get("y") for one in asked.records])
         raise_first({**bad_targets, **bad})

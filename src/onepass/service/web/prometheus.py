@@ -93,8 +93,17 @@ def _numbers(
         yield family
 
 
+def _scores(name: str, of: str, models: Mapping[str, Mapping[str, float]]) -> Metric:
+    """Every metric that a model is scored with."""
+    family = GaugeMetricFamily(name, f"Metrics{of} over all rows that were scored.", labels=["model", "metric"])
+    for model, values in models.items():
+        for metric, value in values.items():
+            family.add_metric([model, metric], value)
+    return family
+
+
 def _score_sums(name: str, of: str, models: Mapping[str, Mapping[str, UpAndDown]]) -> Iterator[Metric]:
-    """For every metric that a model is scored with, two counters: their difference is the sum over the rows."""
+    """For every metric that is a mean over rows, two counters: their difference is the sum over the rows."""
     for direction in UpAndDown._fields:
         words = f"How far the sums that the metrics{of} are the means of have gone {direction} {_SINCE}."
         family = CounterMetricFamily(f"{name}_{direction}", words, labels=["model", "metric"])
@@ -149,6 +158,8 @@ class Metrics:
         yield GaugeMetricFamily("onepass_ready", "Whether all models are ready.", float(self._state.is_ready))
         counters = {model.name: model.counters for model in models}
         yield from _numbers(CounterMetricFamily, _COUNTERS, counters)
+        yield _scores("onepass_score", "", {model.name: model.scores for model in models})
+        yield _scores("onepass_shadow_score", " of candidates", {model.name: model.shadow_scores for model in models})
         yield from _score_sums("onepass_score_sum", "", {model.name: model.score_sums for model in models})
         shadows = {model.name: model.shadow_score_sums for model in models}
         yield from _score_sums("onepass_shadow_score_sum", " of candidates", shadows)

@@ -12,6 +12,7 @@ from onepass.service.wire import LearnRequest, Prediction, PredictRequest, RowsR
 __all__ = [
     "arms",
     "explain",
+    "forecast",
     "label",
     "label_lines",
     "learn",
@@ -118,3 +119,8 @@ async def reward(call: Call) -> Any:
 async def explain(call: Call) -> Any:
     """What each column adds to a prediction."""
     return await call.model.explain(call.body)
+
+
+async def forecast(call: Call) -> Any:
+    """The next steps of a series."""
+    return await call.model.forecast(call.body)

@@ -34,7 +34,11 @@ _DESCRIPTIONS = {
     "classes": {"columns": [_KM, _BRAND], "target": {"name": "sold", "labels": ["no", "yes"]}},
     "fleet": {"columns": [_KM], "target": _PRICE, "options": {"by": "shop"}},
     "bandit": {"bandit": {"arms": ["red", "blue"], "n_features": 2}},
+    "forecaster": {"forecaster": {"season_length": [24, 168], "inputs": ["holiday"]}},
+    "many series": {"forecaster": {"season_length": 7, "by_key": True}},
 }
+_SPREAD = {"mean": 121.0, "std": 6.1, "intervals": [{"level": 0.95, "lower": 109.0, "upper": 133.0}]}
+_FORECASTED = {"version": 8, "steps": [{"time": "2030-01-31T13:00:00Z", **_SPREAD}], "total": _SPREAD, "recent": []}
 
 _TOKEN = {"name": "shop", "scope": "learn", "models": ["price"], "expires": "2030-04-30T12:00:00Z"}
 
@@ -218,6 +222,26 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST",
+        f"{_MODEL}/forecast",
+        "forecast",
+        "Forecast the next steps of a series.",
+        "read",
+        (
+            _json(
+                rows.forecast,
+                wire.ForecastRequest,
+                wire.Forecasted,
+                {"horizon": 1, "levels": [0.95], "inputs": [{"holiday": 0}]},
+                _FORECASTED,
+            ),
+        ),
+        group="rows",
+        problems=(404, 409, 429, 503),
+        description='Values are learned as rows: {"x": {"time": "2030-01-31T12:00:00Z", "holiday": 0}, "y": 118}. '
+        "They may come late or be corrected within the last steps, as many as the forecaster was made with.",
+    ),
+    Operation(
+        "POST",
         f"{_MODEL}/explain",
         "explain",
         "Explain a prediction: what each column adds to it.",
@@ -278,8 +302,8 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
         status=201,
         action="create model",
-        description="A description has one of three forms: some rows of a table, its columns, or a bandit. The status "
-        "is 201 if the model was made, 200 if the same model existed before. The name has up to "
+        description="A description has one of four forms: some rows of a table, its columns, a bandit, or a "
+        "forecaster. The status is 201 if the model was made, 200 if the same model existed before. The name has up to "
         "64 letters, digits, '_', '.' and '-'. An uploaded file is checked before it is used; loading it runs no code.",
     ),
     Operation(

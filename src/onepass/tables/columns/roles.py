@@ -14,7 +14,23 @@ __all__ = ["check_weights", "is_identifier_name", "read_keys", "read_weights"]
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _IDENTIFIERS = (
-    *("id", "ids", "uid", "uuid", "guid", "pk", "identifier", "phone", "ssn", "isbn", "ean", "sku"),
+    *(
+        "id",
+        "ids",
+        "uid",
+        "uuid",
+        "guid",
+        "pk",
+        "identifier",
+        "phone",
+        "ssn",
+        "isbn",
+        "ean",
+        "sku",
+        "code",
+        "codes",
+        "barcode",
+    ),
     *("zip", "zipcode", "postcode", "postal", "plz"),
 )
 
@@ -24,7 +40,7 @@ def is_identifier_name(name: str) -> bool:
 
     Examples
     --------
-    >>> [is_identifier_name(name) for name in ("customer_id", "zipCode", "ID", "idle", "width", "solid")]
+    >>> [is_identifier_name(name) for name in ("customer_id", "zipCode", "shop code", "idle", "width", "solid")]
     [True, True, True, False, False, False]
     """
     return any(word.lower() in _IDENTIFIERS for word in _WORDS.findall(name))

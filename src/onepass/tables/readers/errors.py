@@ -10,8 +10,11 @@ class StreamError(ValueError):
     ----------
     words : which input, and why
     setting : the field of `ReadOptions` that would help, if there is one
+    code : what went wrong, for programs: "no_such_table", "several_tables", "missing_extra", "server_away"; empty for
+        what only the words tell
     """
 
-    def __init__(self, words: str, setting: str | None = None) -> None:
+    def __init__(self, words: str, setting: str | None = None, *, code: str = "") -> None:
         super().__init__(words)
         self.setting = setting
+        self.code = code

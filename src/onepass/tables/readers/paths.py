@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from onepass.tables.readers.errors import StreamError
 
-__all__ = ["STDIN", "FilePath", "expand", "is_url", "shown", "size_of"]
+__all__ = ["STDIN", "FilePath", "expand", "is_url", "listed", "shown", "size_of"]
 
 FilePath = str | os.PathLike[str]
 STDIN = "-"
@@ -51,6 +51,22 @@ def size_of(file: str) -> int:
     return os.stat(file).st_size
 
 
+def listed(patterns: FilePath | Iterable[FilePath]) -> list[str]:
+    """One path or several, as a list of texts.
+
+    Examples
+    --------
+    >>> listed("a.csv"), listed(["a.csv", "b.csv"])
+    (['a.csv'], ['a.csv', 'b.csv'])
+    """
+    if hasattr(patterns, "columns") or not isinstance(patterns, (str, os.PathLike, Iterable)):
+        raise TypeError(
+            f"files must be a path or a list of paths, got {type(patterns).__name__}; write a data frame to a file "
+            "first, such as with to_parquet"
+        )
+    return [os.fspath(one) for one in ([patterns] if isinstance(patterns, (str, os.PathLike)) else patterns)]
+
+
 def expand(patterns: FilePath | Iterable[FilePath]) -> list[str]:
     """Files that are named, or match a pattern, in this order; those of one pattern sorted.
 
@@ -59,14 +75,8 @@ def expand(patterns: FilePath | Iterable[FilePath]) -> list[str]:
     >>> expand(["-"])
     ['-']
     """
-    if hasattr(patterns, "columns") or not isinstance(patterns, (str, os.PathLike, Iterable)):
-        raise TypeError(
-            f"files must be a path or a list of paths, got {type(patterns).__name__}; write a data frame to a file "
-            "first, such as with to_parquet"
-        )
     files: list[str] = []
-    for one in [patterns] if isinstance(patterns, (str, os.PathLike)) else patterns:
-        given = os.fspath(one)
+    for given in listed(patterns):
         pattern = unquote(given[len(_LOCAL) :]) if given.lower().startswith(_LOCAL) else given
         if is_url(pattern):
             from onepass.tables.readers.remote import remote_matches

@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from onepass._extras import MissingExtraError, require
 from onepass._messages import first_line
+from onepass.tables.readers.addresses import SERVERS, scheme_of
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.origins import OpenedOrigin, Origin
 
@@ -61,7 +62,9 @@ def remote_address(url: str) -> str:
 
 
 def remote_fingerprint(url: str) -> dict[str, Any]:
-    """Name, size and version (an ETag, or the time of its last change) of a remote file."""
+    """Name, size and version (an ETag, or the time of its last change) of a remote file; a database has none."""
+    if scheme_of(url) in SERVERS:
+        return {"name": urlsplit(url).path.strip("/"), "size": 0, "digest": ""}
     return {"name": urlsplit(url).path.rsplit("/", 1)[-1], **remote_file(url).version()}
 
 

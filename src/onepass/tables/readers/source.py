@@ -60,6 +60,8 @@ class FileFormat:
     """Whether a file that begins with these bytes (decompressed, up to 64 KiB) has the format."""
     open: "Callable[[ByteStream, ReadOptions], TableFile]"
     """Opens such a file; the stream has been peeked at only, and is closed afterwards."""
+    takes: tuple[str, ...] = ()
+    """Which of the settings ``table`` and ``sql`` of `ReadOptions` say what is read of such a file."""
 
 
 class TableFile:

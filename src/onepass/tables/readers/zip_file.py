@@ -21,7 +21,6 @@ from onepass.tables.readers.source import TableFile
 __all__ = ["ZippedTables", "is_zip"]
 
 _MAGICS = (b"PK\x03\x04", b"PK\x05\x06")  # of an archive, and of one with nothing in it
-_WORKBOOK = "xl/workbook.xml"
 
 
 def is_zip(head: bytes) -> bool:
@@ -48,8 +47,6 @@ class ZippedTables(TableFile):
             raise StreamError(f"zip can't be read {what}, since its index is at the end; name the file itself")
         with _archive(stream.origin) as archive:
             members = [one for one in archive.infolist() if _holds_a_table(one)]
-            if _WORKBOOK in archive.namelist():
-                raise StreamError(f"{self.name} is an Excel workbook; save its sheet as CSV")
         if not members:
             raise StreamError(f"{self.name} is a zip archive without a file in it")
         self._sizes = [one.file_size for one in members]

@@ -39,7 +39,8 @@ export class Chart {
    * Show data.
    *
    * series: { name, color, xs, ys, kind } with kind line, thin, dashed, dots or bars; words(value) if they are not the
-   * axis's; sizes of dots; hidden from the legend with name null. band: { xs, low, high, name } behind all, line: { y,
+   * axis's; sizes of dots; hidden from the legend with name null. band: { xs, low, high, name,
+   * color } behind all, or several of them, line: { y,
    * name } across, diagonal: { name }; rows: what the table and the readout show, [x, ...values] by heads; begin of the
    * x axis; low and high: what is beyond them does not count for the y axis, and is marked at its edge; ranges of both
    * axes; errors: ends of the whisker of each dot.
@@ -57,7 +58,7 @@ export class Chart {
     const xs = series.flatMap((one) => one.xs);
     const ys = series.flatMap((one) => one.ys);
     if (line) ys.push(line.y);
-    if (band) ys.push(...band.low, ...band.high);
+    for (const one of bands(band)) ys.push(...one.low, ...one.high);
     const { low = -Infinity, high = Infinity } = this.data;
     const inView = ys.filter((value) => value >= low && value <= high);
     const { begin = x.low } = this.data;
@@ -104,7 +105,7 @@ export class Chart {
 
   #drawMarks(marks, inner) {
     const { band, line, diagonal, series } = this.data;
-    if (band) marks.append(svg("path", { class: "band", d: this.#area(band) }));
+    for (const one of bands(band)) marks.append(svg("path", { class: `band ${one.color ?? ""}`, d: this.#area(one) }));
     if (diagonal) {
       const from = Math.max(this.xRange[0], this.yRange[0], 0);
       marks.append(svg("line", { class: "reference", x1: this.px(from), y1: this.py(from), x2: this.px(1), y2: this.py(1) }));
@@ -163,7 +164,7 @@ export class Chart {
     const entries = series.filter((one) => one.name).map((one) => [one.name, `${one.kind ?? ""} ${one.color}`]);
     const reference = line ?? diagonal;
     if (reference) entries.push([reference.name, "reference"]);
-    if (band) entries.push([band.name, "band"]);
+    for (const one of bands(band)) entries.push([one.name, `band ${one.color ?? ""}`]);
     const outside = this.#outside().map(([, , y]) => y);
     if (outside.length) {
       const ends = [Math.min(...outside), Math.max(...outside)].map(this.options.y.words);
@@ -221,10 +222,13 @@ export class Chart {
   }
 }
 
+/** No band, one, or several. */
+const bands = (band) => [band ?? []].flat();
+
 /** What a kind of mark looks like, for a legend. */
 function key(classes) {
   const kind = classes.startsWith("beyond") ? svg("path", { class: classes, d: "M9,2L4,10H14Z" })
-    : classes.includes("band") ? svg("rect", { class: "band", width: 18, height: 10, y: 2 })
+    : classes.includes("band") ? svg("rect", { class: classes, width: 18, height: 10, y: 2 })
     : classes.includes("bars") ? svg("rect", { class: `bar ${classes}`, width: 12, height: 10, x: 3, y: 2, rx: 2 })
     : classes.includes("dots") ? svg("circle", { class: `dot ${classes}`, cx: 9, cy: 7, r: 4 })
     : svg("line", { class: classes === "reference" ? classes : `line ${classes}`, x1: 0, x2: 18, y1: 7, y2: 7 });

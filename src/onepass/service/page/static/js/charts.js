@@ -33,7 +33,7 @@ export class LearningCurve {
     this.chosen = first(report);
     const option = (name) => h("label", {}, h("input", { type: "radio", name: "score", value: name, checked: name === this.chosen,
       onchange: () => { this.chosen = name; this.chart = null; this.#draw(); } }), this.scores[name].title);
-    const names = Object.keys(this.scores);
+    const names = Object.keys(this.scores).filter((name) => report.over_time[name]); // the others are not known along the stream
     this.choice.replaceChildren(this.choice.firstElementChild, ...(names.length > 1 ? names.map(option) : []));
     this.chart = null;
   }

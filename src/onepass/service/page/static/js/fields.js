@@ -46,4 +46,9 @@ function text() {
   return [input, () => (input.value === "" ? undefined : input.value)];
 }
 
-const MAKERS = { number: numeric, weight: numeric, log: numeric, count: numeric, category, boolean, class: classes, text };
+function time() {
+  const input = h("input", { type: "text", placeholder: "2030-01-31T12:00Z", autocomplete: "off" });
+  return [input, () => (input.value === "" ? undefined : input.value.trim() !== "" && Number.isFinite(Number(input.value)) ? Number(input.value) : input.value)];
+}
+
+const MAKERS = { number: numeric, weight: numeric, log: numeric, count: numeric, category, boolean, class: classes, text, time };

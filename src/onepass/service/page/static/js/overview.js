@@ -6,13 +6,14 @@ import { padded, scale, usual } from "./axes.js";
 import { command, count, h, plural, renew, svg } from "./dom.js";
 import { curve, headline } from "./scores.js";
 
-export const KINDS = { table: "table", estimator: "estimator", bandit: "bandit", fleet: "fleet", plain: "perceptron or network" };
+export const KINDS = { table: "table", estimator: "estimator", bandit: "bandit", fleet: "fleet", forecaster: "forecaster", plain: "perceptron or network" };
 
 /** What a model predicts, in a few words. */
 export function purpose(status) {
   const { schema } = status;
   if (schema.arms) return `chooses one of ${plural(schema.arms.length, "arm")}`;
   const { target, columns } = schema;
+  if (schema.series) return `forecasts ${schema.key ? plural(schema.series.n, "series", "series") : "a series"}`;
   const what = target.kind === "class" ? `one of ${target.labels.length} classes` : target.kind === "count" ? "a count" : "a number";
   return `predicts ${target.name}, ${what}, from ${plural(columns.length, "column")}`;
 }

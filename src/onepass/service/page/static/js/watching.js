@@ -4,6 +4,7 @@ import { get, modelPath } from "./api.js";
 import { barTable } from "./bars.js";
 import { Calibration, Coverage, LearningCurve } from "./charts.js";
 import { count, h, moment, number, percent, plural, plusMinus, renew, table } from "./dom.js";
+import { ForecastCard } from "./forecast.js";
 import { metricsOf, score, unscored } from "./scores.js";
 
 const FIRST = 20; // weights that are shown unless all are asked for
@@ -26,6 +27,10 @@ export class Watch {
 
   update(status, report) {
     this.status = status;
+    if (status.schema.series) {
+      this.forecast ??= new ForecastCard(this.name, status.schema);
+      this.forecast.update(status);
+    }
     renew(this.tiles, [status.n_seen, status.version, status.pending, status.waiting, report.rows, report.scores], () => tiles(status, report));
     const scored = report.rows > 0;
     const bandit = Boolean(report.arms);
@@ -37,7 +42,7 @@ export class Watch {
       : this.coverage ? [[this.coverage, this.weights, this.labels], [this.calibration, this.alarms, this.facts]]
       : [[this.calibration, this.alarms, this.labels], [this.weights, this.facts]];
     const stack = (cards) => h("div", { class: "stack" }, cards.filter(Boolean).map((one) => one.element));
-    renew(this.grid, [bandit, scored], () => [this.curve.element, ...columns.map(stack)]);
+    renew(this.grid, [bandit, scored], () => [this.forecast?.element, this.curve.element, ...columns.map(stack)].filter(Boolean));
     this.curve.update(report);
     if (scored) {
       this.coverage?.update(report);
@@ -49,6 +54,7 @@ export class Watch {
 
   /** What changes less often, or is dear to compute. */
   async look() {
+    await this.forecast?.look();
     const { version, pending, waiting } = this.status;
     const key = [version, pending, waiting].join();
     if (this.seen.key === key || Date.now() - this.seen.time < PAUSE) return;

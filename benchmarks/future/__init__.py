@@ -1,0 +1,1 @@
+"""How well `onepass fit` predicts the rest of a table; see `__main__`."""

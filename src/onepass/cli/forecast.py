@@ -1,0 +1,358 @@
+"""``onepass forecast``: what comes next in a series, how sure that is, and how earlier forecasts did."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from onepass._extras import require
+from onepass.cli import options
+from onepass.cli.console import Console, counted
+from onepass.cli.left_out import tell_left_out
+from onepass.cli.rejects import RejectOptions, Rejects
+from onepass.tables.readers.options import ReadOptions
+
+if TYPE_CHECKING:
+    from onepass.evaluation.backtesting import Backtest
+    from onepass.tables.columns.notation import Notation
+    from onepass.tables.readers.source import Source
+    from onepass.tables.series import SeriesTable
+    from onepass.tables.series_model import SeriesForecast, SeriesModel
+
+__all__ = ["forecast", "held", "output_kind", "write_table"]
+
+_MOST_SHOWN = 8  # rows of the forecast
+_OF_NEW = ("time", "target", "by", "inputs", "season", "duplicates")
+
+
+@click.command(
+    cls=options.Command,
+    short_help="Forecast what comes next in a series, with its uncertainty.",
+    examples=(
+        "onepass forecast sales.csv --time date --target sales --horizon 30 --out next.csv --html next.html",
+        "onepass forecast sales.csv --time date --target sales --by store --inputs price,promo --horizon 14",
+        "onepass forecast load.parquet --time hour --target mw --horizon 48 --model load.onepass",
+        "onepass forecast tonight.csv --model load.onepass --horizon 48 --out next.csv",
+    ),
+)
+@click.argument("files", nargs=-1, metavar="[FILE...]", type=click.Path())
+@click.option("--time", metavar="COLUMN", help="Column with the times: dates, with or without offsets, or numbers.")
+@click.option("--target", metavar="COLUMN", help="Column with the values to forecast.")
+@click.option(
+    "--horizon", type=click.IntRange(1, 10_000), required=True, metavar="STEPS", help="How many steps to forecast."
+)
+@click.option("--by", metavar="COLUMN", help="Column that says which series a row belongs to, such as a store.")
+@click.option(
+    "--inputs",
+    type=options.names,
+    default=(),
+    metavar="A,B,...",
+    help="Columns with numbers, or true and false, that are known ahead, such as prices or holidays. For the steps to "
+    "come they are taken from rows without a target; after the last of these they are taken to stay as they are.",
+)
+@click.option(
+    "--season",
+    type=options.numbers,
+    metavar="STEPS,...",
+    help="Lengths of the seasons in steps, such as 24,168 for hours; 1 for none. By default those of the frequency.",
+)
+@click.option(
+    "--duplicates",
+    type=click.Choice(["error", "last", "mean", "sum"]),
+    default="error",
+    show_default=True,
+    help="What counts if a time has several values that differ. Rows that are repeated as they are count once.",
+)
+@options.level
+@click.option(
+    "--model",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Keep the model in this file. With --time and --target it is made new; without them it goes on with the "
+    "values of the files.",
+)
+@click.option(
+    "--revisions",
+    type=click.IntRange(min=0),
+    default=30,
+    show_default=True,
+    metavar="STEPS",
+    help="Of a new model: of how many of the last steps later files may correct values, at most a tenth of the series.",
+)
+@click.option(
+    "--compare",
+    type=click.Choice(["ets"]),
+    multiple=True,
+    help="Also backtest exponential smoothing, fitted anew at every origin; needs the package statsmodels.",
+)
+@click.option("--backtest/--no-backtest", default=True, show_default=True, help="Score forecasts from earlier times.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the forecasts to this file: .csv, .jsonl or .parquet.",
+)
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a page with a fan chart.")
+@options.notation
+@options.waiting
+@options.rejecting
+@options.reading
+@options.reporting
+def forecast(
+    files: tuple[str, ...],
+    horizon: int,
+    levels: tuple[float, ...],
+    model: Path | None,
+    out: Path | None,
+    html: Path | None,
+    wait: float,
+    rejecting: RejectOptions,
+    reading: ReadOptions,
+    as_json: bool,
+    quiet: bool,
+    **given: Any,
+) -> int:
+    """Forecast what comes next in the series of some files.
+
+    Finds out the frequency of the times, seasons, gaps, repeated times and changes of the clock, and prints them. Rows
+    may be in any order. Times without a value are missing values. Several frequencies in one series, or several values
+    of one time, are refused with the lines in which they are.
+
+    The output has a row per step (and series): the time, the mean, the standard deviation std, and lower and upper,
+    between which the value will lie with probability --level.
+
+    The backtest forecasts from ten earlier times and scores what came after them: MASE, sMAPE, CRPS and the share of
+    values inside their intervals, next to the last value and to the value one season earlier.
+
+    With --model, the model goes on later with new values alone. Values of the last steps may come again, corrected;
+    see --revisions.
+    """
+    from onepass.cli.errors import user_errors
+    from onepass.cli.paths import check_distinct_paths, check_writable
+
+    with Console(as_json=as_json, quiet=quiet) as console, user_errors():
+        from onepass.tables.columns.notation import Notation
+        from onepass.tables.readers.paths import expand
+        from onepass.tables.readers.registry import open_source
+
+        is_new = _is_new(files, model, given)
+        inputs = expand(files)
+        outputs = {"out": out, "html": html} | ({"model": model} if is_new else {})
+        check_distinct_paths(
+            [*inputs, *([] if is_new or model is None else [model])], **outputs, rejects=rejecting.rejects
+        )
+        for name, path in (*outputs.items(), ("model", model)):
+            if path is not None:
+                check_writable(path, f"--{name}")
+        if html is not None:
+            require("plots", "--html")
+        kind = output_kind(out)
+        sources = [open_source(file, reading) for file in inputs]
+        console.tell_notes(sources)
+        notation = Notation(given["decimal"], given["missing"], tuple(given["date_formats"]))
+        job = _Job(sources, notation, horizon, levels, given, console)
+        with Rejects(rejecting) as log, held(model, wait) as target:
+            known, table = job.new(log) if is_new else job.continued(model, log)
+            tested = job.backtest(table) if is_new and given["backtest"] and table is not None else None
+            found = job.forecasts(known)
+            if out is not None:
+                write_table(out, kind, known.table(found, levels))
+            if html is not None:
+                _write_page(html, known, found, table, tested, inputs)
+            if target is not None and table is not None:
+                from onepass.files.checkpoint import to_bytes
+
+                target.write(to_bytes(known))
+            return _tell(console, log, known, found, {"out": out, "html": html, "model": model}, reading.where, sources)
+
+
+def _is_new(files: Sequence[str], model: Path | None, given: dict[str, Any]) -> bool:
+    """Whether a model is made; if not, nothing may be said that only a new one asks for."""
+    if given["time"] is None and given["target"] is None and model is not None:
+        ctx = click.get_current_context()
+        for name in (*_OF_NEW, "revisions", "compare"):
+            if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+                raise click.UsageError(f"--{name} is for a new model, with --time and --target; {model} has its own.")
+        return False
+    missing = next((name for name in ("time", "target") if given[name] is None), None)
+    if missing is not None:
+        raise click.UsageError(f"Missing option '--{missing}'; only a model that was made before needs none (--model).")
+    if not files:
+        raise click.UsageError("Missing argument 'FILE...'.")
+    return True
+
+
+def held(model: Path | None, wait: float) -> Any:
+    """Keep other processes from writing the model meanwhile."""
+    from contextlib import nullcontext
+
+    from onepass.cli.training_run import only_writer
+
+    return nullcontext() if model is None else only_writer(model, wait)
+
+
+def output_kind(out: Path | None) -> str:
+    """The format of an output, by its name."""
+    from onepass.tables.writing import format_of
+
+    kind = "csv" if out is None else format_of(out)
+    if kind is None:
+        raise click.UsageError(f"--out {out} does not end in .csv, .jsonl or .parquet.")
+    return kind
+
+
+class _Job(NamedTuple):
+    """What is forecast, and how that is reported."""
+
+    sources: "list[Source]"
+    notation: "Notation"
+    horizon: int
+    levels: tuple[float, ...]
+    given: dict[str, Any]
+    console: Console
+
+    def new(self, log: Rejects) -> "tuple[SeriesModel, SeriesTable]":
+        """A model of the series in the files."""
+        from onepass.forecasting.members import as_seasons
+        from onepass.tables.series import read_series
+        from onepass.tables.series_model import SeriesModel
+        from onepass.tables.series_rows import SeriesColumns
+
+        given = self.given
+        columns = SeriesColumns(given["time"], given["target"], given["by"], given["inputs"], given["duplicates"])
+        seasons = None if given["season"] is None else as_seasons(given["season"])
+        table = read_series(self.sources, columns, self.notation, seasons=seasons)
+        self._report(table, log)
+        return SeriesModel(table, self.horizon, given["revisions"]), table
+
+    def continued(self, path: Path | None, log: Rejects) -> "tuple[SeriesModel, SeriesTable | None]":
+        """The model in a file, with the values of further files."""
+        from onepass.tables.forecasting import load_series_model
+        from onepass.tables.series import read_series
+
+        assert path is not None
+        known = load_series_model(path)
+        if not self.sources:
+            return known, None
+        table = read_series(self.sources, known.columns, self.notation, rhythm=known.rhythm, seasons=known.seasons)
+        self._report(table, log)
+        return known.learn(table), table
+
+    def _report(self, table: "SeriesTable", log: Rejects) -> None:
+        """Say what was found in the files, and fail if too many of their rows are not what they should be."""
+        for file, reject in table.rejects:
+            log.add(file, (reject,))
+        log.judge(table.summary.rows + len(table.rejects), 1.0)
+        log.judge_all()
+        for name, words in table.summary.facts():
+            self.console.fact(name, words)
+        ahead = table.summary.ahead
+        if table.columns.inputs and ahead < self.horizon:
+            known = f"for {ahead} of {self.horizon} steps" if ahead else "for no step"
+            self.console.aside(f"inputs are known {known} ahead; after that they are taken to stay as they are")
+
+    def backtest(self, table: "SeriesTable") -> "Backtest | None":
+        """Score forecasts from earlier times, and print the scores."""
+        from onepass.evaluation.backtesting import backtest_table
+
+        found = backtest_table(table, self.horizon, compare=self.given["compare"])
+        if found is None:
+            self.console.aside("there are too few values for a backtest")
+            return None
+        coverage = {name: shares.tolist() for name, shares in found.coverage.items()}
+        self.console.fact("backtest", found.words(), "backtest", scores=found.scores, coverage=coverage)
+        self.console.table(found.table())
+        for name, why in found.failed.items():
+            self.console.aside(f"{name} could not be compared: {why}")
+        return found
+
+    def forecasts(self, model: "SeriesModel") -> "list[SeriesForecast]":
+        """The forecasts of all series, and the first of them in a table."""
+        found = list(model.forecasts(self.horizon))
+        if not found:
+            raise ValueError("a forecast needs at least 2 values, and no series has as many")
+        short = model.too_short
+        if short:
+            names = ", ".join(short[:3]) + (", ..." if len(short) > 3 else "")
+            self.console.aside(f"not forecast: {len(short):,} series with fewer than 2 values: {names}")
+        self.console.table(_shown(model, found))
+        return found
+
+
+def _shown(model: "SeriesModel", found: "Sequence[SeriesForecast]") -> list[tuple[str, ...]]:
+    """The first steps of the forecasts, and the last one of a single series."""
+    keyed = model.columns.by is not None
+    rows: list[tuple[str, ...]] = [("", *(["series"] if keyed else []), "mean", "95 % from", "to")]
+    steps = len(found[0].forecast)
+    each = max(1, _MOST_SHOWN // len(found))
+    for one in found[:_MOST_SHOWN]:
+        low, high = one.forecast.interval(0.95)
+        places = [*range(min(each, steps))] if len(found) > 1 or steps <= each else [*range(each - 1), steps - 1]
+        times = model.times(one.first, steps)
+        for place in places:
+            numbers = (_number(value[place], one) for value in (one.forecast.mean, low, high))
+            rows.append((times[place], *([one.key] if keyed else []), *numbers))
+    left = len(found) * steps - (len(rows) - 1)
+    return [*rows, (f"({left:,} more)", *[""] * (len(rows[0]) - 1))] if left else rows
+
+
+def _number(value: float, one: "SeriesForecast") -> str:
+    """A value with the digits that its uncertainty leaves."""
+    from math import floor, log10
+    from statistics import median
+
+    size = median(one.forecast.std.tolist())
+    decimals = min(max(1 - floor(log10(size)), 0), 6) if size > 0.0 else 2
+    return f"{value:.{decimals}f}"
+
+
+def write_table(out: Path, kind: str, table: Any) -> None:
+    """Write an Arrow table."""
+    from onepass.tables.digits import rounded_predictions
+    from onepass.tables.readers.batches import as_record_batch
+    from onepass.tables.writing import TableWriter
+
+    batch = as_record_batch(table)
+    with TableWriter(out, kind) as writer:
+        writer.write(batch if kind == "parquet" else rounded_predictions(batch, table.column_names))
+
+
+def _write_page(
+    html: Path,
+    model: "SeriesModel",
+    found: "Sequence[SeriesForecast]",
+    table: "SeriesTable | None",
+    tested: "Backtest | None",
+    files: Sequence[str],
+) -> None:
+    from onepass.files.atomic import write_atomically
+    from onepass.reports.forecast_report import forecast_report
+    from onepass.reports.html import render_html
+
+    report = forecast_report(model, found, None if table is None else table.summary, tested, files)
+    write_atomically(html, render_html(report).encode())
+
+
+def _tell(
+    console: Console,
+    log: Rejects,
+    model: "SeriesModel",
+    found: "Sequence[SeriesForecast]",
+    outputs: dict[str, Path | None],
+    where: str | None,
+    sources: "Sequence[Source]",
+) -> int:
+    """Say how it went, and give the exit code."""
+    from onepass.cli.errors import REJECTED
+
+    log.tell(console)
+    tell_left_out(console, where, sources)
+    steps = len(found[0].forecast)
+    names = {"out": "forecasts", "html": "page", "model": "model"}
+    many = f" of {len(found):,} series" if len(found) > 1 else ""
+    console.done(
+        {"series": len(found), "steps": steps, "values": model.n_seen, "rejected": log.count}
+        | {name: None if path is None else str(path) for name, path in outputs.items()},
+        f"forecast {counted(steps, 'step')}{many} from {counted(model.n_seen, 'value')}",
+        *(f"{names[name]}: {path}" for name, path in outputs.items() if path is not None),
+    )
+    return REJECTED if log.count else 0

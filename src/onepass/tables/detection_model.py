@@ -1,0 +1,177 @@
+"""`DetectionModel`: anomaly scorers of the series of a file, which know its columns and its rhythm."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+
+from onepass._typing import FloatArray
+from onepass.files.state import Arrays, Parameters, as_number, nested, under
+from onepass.forecasting import AnomalyScorer, AnomalyScores
+from onepass.tables.columns.errors import SchemaError
+from onepass.tables.reasons import Reason
+from onepass.tables.rhythm import Rhythm
+from onepass.tables.series import Series, SeriesTable
+from onepass.tables.series_rows import SeriesColumns
+
+__all__ = ["DetectionModel", "SeriesScores"]
+
+_OUTPUTS = ("expected", "low", "high", "tail", "score", "alarm")
+_MOST_GAP = 10_000  # steps
+
+
+class SeriesScores(NamedTuple):
+    """The scores of the values of one series, step by step."""
+
+    key: str
+    first: int
+    """The step of the first value."""
+    values: FloatArray
+    scores: AnomalyScores
+
+    @property
+    def alarms(self) -> list[int]:
+        """Places of the values that raise an alarm."""
+        found: list[int] = np.flatnonzero(self.scores.alarm).tolist()
+        return found
+
+
+class DetectionModel:
+    """Scores the values of a file with a column of times, and goes on with those of further files.
+
+    Parameters
+    ----------
+    columns : SeriesColumns
+    rhythm, zone, seasons : see `onepass.tables.series.SeriesTable`
+    false_alarms, side, quiet : see `onepass.forecasting.AnomalyScorer`
+    """
+
+    def __init__(
+        self,
+        columns: SeriesColumns,
+        rhythm: Rhythm,
+        zone: str,
+        seasons: tuple[float, ...],
+        *,
+        false_alarms: float = 1e-4,
+        side: str = "both",
+        quiet: int = 20,
+    ) -> None:
+        names = [columns.time, columns.target, *([] if columns.by is None else [columns.by])]
+        clash = next((name for name in names if name in _OUTPUTS), None)
+        if clash is not None:
+            raise SchemaError(Reason("output_name", clash))
+        self.columns, self.rhythm, self.zone, self.seasons = columns, rhythm, zone, seasons
+        self._unused = AnomalyScorer(seasons or 1, false_alarms=false_alarms, side=side, quiet=quiet)
+        self.scorers: dict[str, AnomalyScorer] = {}
+        self._ends: dict[str, int] = {}
+
+    @property
+    def false_alarms(self) -> float:
+        """Alarms per value while nothing happens."""
+        return self._unused.false_alarms
+
+    @property
+    def n_seen(self) -> int:
+        """Number of values learned from all series."""
+        return sum(scorer.n_seen for scorer in self.scorers.values())
+
+    def score_then_learn(self, table: SeriesTable) -> list[SeriesScores]:
+        """Score each value before it is learned; all values must be later than those learned, or none is."""
+        series = [one for one in table.series if one.n_known]
+        for one in series:
+            self._check_time(one)
+        return [self._scored(one) for one in series]
+
+    def _check_time(self, one: Series) -> None:
+        end = self._ends.get(one.key, one.first)
+        if end <= one.first <= end + _MOST_GAP:
+            return
+        (last,) = self.times(end - 1, 1)
+        key = f"{one.key}: " if one.key else ""
+        if one.first > end:
+            raise SchemaError(Reason("late_times", self.columns.time, one.first - end, key=key, last=last))
+        old = int(np.isfinite(one.values[: end - one.first]).sum())
+        raise SchemaError(Reason("scored_times", self.columns.time, old, key=key, last=last))
+
+    def _scored(self, one: Series) -> SeriesScores:
+        scorer = self.scorers.setdefault(one.key, self._new_scorer())
+        left_out = one.first - self._ends.get(one.key, one.first)
+        if left_out:
+            scorer.learn(np.full(left_out, np.nan))
+        self._ends[one.key] = one.end
+        return SeriesScores(one.key, one.first, one.values, scorer.score_then_learn(one.values))
+
+    def _new_scorer(self) -> AnomalyScorer:
+        return AnomalyScorer(
+            self.seasons or 1,
+            false_alarms=self._unused.false_alarms,
+            side=self._unused.side,
+            quiet=self._unused.quiet,
+        )
+
+    def times(self, first: int, n: int) -> list[str]:
+        """The times of some steps as texts."""
+        return self.rhythm.time_texts(self.rhythm.times(first + np.arange(n)), self.zone)
+
+    def table(self, scored: Sequence[SeriesScores]) -> Any:
+        """Scores as an Arrow table with a row per step: time, key, value, and what was found."""
+        columns: dict[str, list[Any]] = {self.columns.time: []}
+        if self.columns.by is not None:
+            columns[self.columns.by] = []
+        columns |= {name: [] for name in (self.columns.target, *_OUTPUTS)}
+        for one in scored:
+            columns[self.columns.time] += self.times(one.first, len(one.values))
+            if self.columns.by is not None:
+                columns[self.columns.by] += [one.key] * len(one.values)
+            columns[self.columns.target] += _known(one.values)
+            for name in _OUTPUTS[:-1]:
+                columns[name] += _known(getattr(one.scores, name))
+            columns["alarm"] += [kind or None for kind in one.scores.kind.tolist()]
+        texts = {self.columns.time, self.columns.by, "alarm"}
+        types = {name: pa.string() if name in texts else pa.float64() for name in columns}
+        return pa.table({name: pa.array(values, types[name]) for name, values in columns.items()})
+
+    # Files.
+
+    def export_state(self) -> tuple[Parameters, Arrays]:
+        """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""
+        states = [scorer.export_state() for scorer in self.scorers.values()]
+        arrays: Arrays = {}
+        for place, (_, own) in enumerate(states):
+            arrays |= nested(f"scorer {place}", own)
+        columns = self.columns
+        parameters: Parameters = {
+            "columns": {**vars(columns), "inputs": list(columns.inputs), "written": columns.written},
+            "rhythm": self.rhythm.to_data(),
+            "zone": self.zone,
+            "seasons": list(self.seasons),
+            "false_alarms": self._unused.false_alarms,
+            "side": self._unused.side,
+            "quiet": self._unused.quiet,
+            "series": [[key, self._ends[key], state] for key, (state, _) in zip(self.scorers, states, strict=True)],
+        }
+        return parameters, arrays
+
+    @classmethod
+    def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
+        """Make the model that `export_state` described."""
+        columns = parameters["columns"]
+        new = cls(
+            SeriesColumns(**{**columns, "inputs": tuple(columns["inputs"])}),
+            Rhythm.from_data(parameters["rhythm"]),
+            str(parameters["zone"]),
+            tuple(as_number(one, "seasons") for one in parameters["seasons"]),
+            false_alarms=parameters["false_alarms"],
+            side=parameters["side"],
+            quiet=parameters["quiet"],
+        )
+        for place, (key, end, state) in enumerate(parameters["series"]):
+            new.scorers[str(key)] = AnomalyScorer.from_state(state, under(f"scorer {place}", arrays))
+            new._ends[str(key)] = int(as_number(end, "end"))
+        return new
+
+
+def _known(values: FloatArray) -> list[float | None]:
+    return [value if np.isfinite(value) else None for value in values.tolist()]

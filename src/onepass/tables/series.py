@@ -1,0 +1,407 @@
+"""The series of a table: its rows by time, with what was found on the way.
+
+Times are found out to be dates or numbers, and put into one rhythm. Rows may come in any order. The same row twice is
+counted once; two values of one time are refused unless the user says what they mean. Gaps are missing values. Dates
+with offsets are instants: of one zone while all have the same offset, in UTC where offsets differ. Dates without offset
+are those of a local clock, on which an hour comes twice in autumn, and one is left out in spring.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from onepass._typing import FloatArray
+from onepass.tables.columns.errors import SchemaError
+from onepass.tables.columns.notation import AS_WRITTEN, Notation
+from onepass.tables.columns.values import Bad
+from onepass.tables.readers.batches import RowBatch
+from onepass.tables.readers.source import Source
+from onepass.tables.reasons import Reason
+from onepass.tables.rejects import Reject, rejects_of
+from onepass.tables.rhythm import HOUR, Rhythm, Times, find_rhythm
+from onepass.tables.same_time import may_change, n_unsorted, one_per_time
+from onepass.tables.schema import check_has
+from onepass.tables.series_rows import Clock, SeriesColumns, SeriesRows, parse_rows
+
+__all__ = ["Series", "SeriesSummary", "SeriesTable", "read_series"]
+
+_MOST_GAP = 10_000  # steps
+_RUN = 5  # gaps of one size in a row that are another rhythm
+_SEASONS_OF_NUMBERS = (4, 7, 12, 24, 48, 52, 96, 168)
+_CLEAR = 0.4  # correlation of a value with that of a season before, from which on it is one
+
+
+class Series(NamedTuple):
+    """The values of one series, step by step."""
+
+    key: str
+    first: int
+    """The step of the first value."""
+    values: FloatArray
+    """(n,), up to the last that is known; NaN where one is missing."""
+    inputs: FloatArray
+    """(n, q)"""
+    ahead: FloatArray
+    """(k, q), the inputs of the steps after the last value, as far as they are known."""
+
+    @property
+    def end(self) -> int:
+        """The step after the last value."""
+        return self.first + len(self.values)
+
+    @property
+    def n_known(self) -> int:
+        """Number of values that are not missing."""
+        return int(np.isfinite(self.values).sum())
+
+
+@dataclass(frozen=True)
+class SeriesSummary:
+    """What was found in the rows, as data; `facts` has the words."""
+
+    rows: int
+    rejected: int
+    series: int
+    values: int
+    first: str
+    last: str
+    rhythm: str
+    seasons: tuple[str, ...]
+    missing: int
+    """Steps without a value between the first and the last of a series; not counted in a further file."""
+    longest_gap: int
+    unsorted: int
+    """Rows that came after later ones."""
+    repeated: int
+    """Rows that came again, with the same values."""
+    merged: int
+    """Rows that were merged with others of the same time, as asked."""
+    duplicates: str
+    clock: str
+    """Where times belong to, if that is known: an offset, or UTC."""
+    repeated_hours: int
+    """Times of a local clock that came twice because it was put back."""
+    skipped_hours: int
+    """Times that are missing because the clock was put forward."""
+    constant: tuple[str, ...]
+    """Series all of whose values are equal."""
+    ended: int
+    """Series whose last value is earlier than the last of all."""
+    ahead: int
+    """Steps after the last value for which inputs are known, in the series that has least."""
+
+    def facts(self) -> list[tuple[str, str]]:
+        """What there is to say, each with its name."""
+        many = f"{self.series:,} series, " if self.series > 1 else ""
+        found = [("series", f"{many}{self.values:,} values from {self.first} to {self.last}")]
+        found.append(("frequency", self.rhythm + (f"; {self.clock}" if self.clock else "")))
+        found.append(("seasons", ", ".join(self.seasons) or "none"))
+        if gaps := self._gap_words():
+            found.append(("gaps", gaps))
+        if hours := self._hour_words():
+            found.append(("clock change", hours))
+        if self.unsorted:
+            found.append(("order", f"{_rows(self.unsorted)} not in the order of time; sorted"))
+        if self.repeated:
+            found.append(("repeated", f"{_rows(self.repeated)} already there with the same values; counted once"))
+        if self.merged:
+            taken = "the last value is taken" if self.duplicates == "last" else f"their {self.duplicates} is taken"
+            found.append(("same time", f"{_rows(self.merged)} of a time that has other values too; {taken}"))
+        if self.constant:
+            found.append(("constant", self._constant_words()))
+        if self.ended:
+            found.append(("ended", f"{self.ended:,} series end before {self.last} and are forecast from their own end"))
+        return found
+
+    def _gap_words(self) -> str:
+        if not self.missing:
+            return ""
+        longest = f", the longest {self.longest_gap:,} steps" if self.longest_gap > 1 else ""
+        have = "1 step has" if self.missing == 1 else f"{self.missing:,} steps have"
+        return f"{have} no value{longest}; what was expected takes its place, with its uncertainty"
+
+    def _hour_words(self) -> str:
+        twice = f"{_times(self.repeated_hours)} twice, as clocks are put back; the mean of both counts"
+        skipped = f"{self.skipped_hours:,} left out, as clocks are put forward"
+        return "; ".join(([twice] if self.repeated_hours else []) + ([skipped] if self.skipped_hours else []))
+
+    def _constant_words(self) -> str:
+        if self.series == 1:
+            return "all values are equal"
+        names = ", ".join(self.constant[:3]) + (", ..." if len(self.constant) > 3 else "")
+        return f"all values are equal in {len(self.constant):,} series: {names}"
+
+
+def _times(n: int) -> str:
+    return "1 time comes" if n == 1 else f"{n:,} times come"
+
+
+def _rows(n: int) -> str:
+    return "1 row is" if n == 1 else f"{n:,} rows are"
+
+
+@dataclass(frozen=True)
+class SeriesTable:
+    """The series of some files in one rhythm."""
+
+    columns: SeriesColumns
+    rhythm: Rhythm
+    zone: str
+    """The offset of times that belong to one, such as +01:00; empty for a local clock."""
+    seasons: tuple[float, ...]
+    series: tuple[Series, ...]
+    summary: SeriesSummary
+    rejects: tuple[tuple[str, Reject], ...]
+    """Rows that could not be read, with their files."""
+
+
+def read_series(
+    sources: Sequence[Source],
+    columns: SeriesColumns,
+    notation: Notation = AS_WRITTEN,
+    *,
+    rhythm: Rhythm | None = None,
+    seasons: tuple[float, ...] | None = None,
+) -> SeriesTable:
+    """Read the series of some tables.
+
+    Parameters
+    ----------
+    sources : open files, or standard input
+    columns : SeriesColumns
+    notation : how times and numbers are written, where that is not to be found out
+    rhythm : of earlier files, which this one has to fit; by default it is found out
+    seasons : in steps; by default those that belong to the rhythm
+
+    Raises
+    ------
+    SchemaError
+        If columns are missing, or are not times and numbers; if times are in several rhythms, or have several values.
+    """
+    for source in sources:
+        check_has(columns.names, source)
+    batches = [(source, batch) for source in sources for batch in source.batches(_types(columns), 0)]
+    bad: Bad = {}
+    rows, columns, zone = parse_rows([batch for _, batch in batches], columns, notation, bad)
+    rejects = tuple(_rejects(batches, bad))
+    good = np.ones(len(rows.times), dtype=bool)
+    good[list(bad)] = False
+    rows = rows.taken(good)
+    if not len(rows.times):
+        raise SchemaError(Reason("no_rows", file=", ".join(source.name for source in sources), why=_why(rejects)))
+    return _as_table(rows, columns, zone, rhythm, seasons, rejects, len(good))
+
+
+def _types(columns: SeriesColumns) -> dict[str, Any]:
+    return dict.fromkeys(columns.names, pa.string())
+
+
+def _why(rejects: Sequence[tuple[str, Reject]]) -> str:
+    if not rejects:
+        return ""
+    file, first = rejects[0]
+    return f" that can be read; the first of {len(rejects):,} rejected: {file}, line {first.line}: {first.reason}"
+
+
+def _rejects(batches: Sequence[tuple[Source, RowBatch]], bad: Bad) -> Any:
+    start = 0
+    for source, batch in batches:
+        own = {row - start: bad[row] for row in range(start, start + len(batch)) if row in bad}
+        yield from ((source.name, one) for one in rejects_of(batch, own))
+        start += len(batch)
+
+
+def _as_table(
+    rows: SeriesRows,
+    columns: SeriesColumns,
+    zone: Clock,
+    rhythm: Rhythm | None,
+    seasons: tuple[float, ...] | None,
+    rejects: tuple[tuple[str, Reject], ...],
+    n_read: int,
+) -> SeriesTable:
+    if rhythm is not None and rhythm.are_dates != (rows.times.dtype == np.int64):
+        raise SchemaError(Reason("other_times", columns.time, expected="dates" if rhythm.are_dates else "numbers"))
+    names, codes = np.unique(rows.keys.astype(str), return_inverse=True)
+    unsorted = n_unsorted(rows.times, codes)
+    order = np.lexsort((rows.times, codes))
+    rows, codes = rows.taken(order), codes[order]
+    rows, codes, same = one_per_time(rows, codes, columns)
+    starts = np.flatnonzero(np.diff(codes, prepend=-1)).tolist()
+    bounds = list(pairwise([*starts, len(codes)]))
+    is_new = rhythm is None
+    rhythm = rhythm or find_rhythm([rows.times[start:stop] for start, stop in bounds])
+    if rhythm is None:
+        raise SchemaError(Reason("too_few_times", columns.time))
+    steps, fits = rhythm.steps(rows.times)
+    _check_rhythm(rows, steps, fits, bounds, rhythm, columns)
+    found = [_series(str(names[codes[a]]), rows.taken(slice(a, b)), steps[a:b]) for a, b in bounds]
+    series = tuple(one for one in found if one.n_known)
+    if not series and (is_new or not columns.inputs):
+        raise SchemaError(Reason("no_values", columns.target))
+    if seasons is None:
+        seasons = _seasons(rhythm, series)
+    every = np.concatenate([rows.times[:1], rows.times])
+    summary = _summary(series, rhythm, seasons, zone, columns, every)
+    summary = replace(
+        summary,
+        rows=n_read,
+        rejected=len(rejects),
+        unsorted=unsorted,
+        repeated=same.repeated,
+        merged=same.merged,
+        repeated_hours=same.hours,
+        skipped_hours=_n_skipped(found, rhythm, same.hours),
+    )
+    if not is_new:  # what lies between the values of a further file may have been learned before
+        summary = replace(summary, missing=0, longest_gap=0)
+    kept = series or tuple(found)
+    return SeriesTable(columns, rhythm, zone.suffix, seasons, kept, summary, rejects)
+
+
+def _check_rhythm(
+    rows: SeriesRows,
+    steps: NDArray[np.int64],
+    fits: NDArray[np.bool_],
+    bounds: Sequence[tuple[int, int]],
+    rhythm: Rhythm,
+    columns: SeriesColumns,
+) -> None:
+    """Refuse times that lie between the steps, or come in another rhythm for a while."""
+    twice = np.zeros(len(steps), dtype=bool)
+    for start, stop in bounds:
+        twice[start + 1 : stop] = np.diff(steps[start:stop]) == 0
+    if not fits.all() or twice.any():
+        odd = np.flatnonzero(~fits | twice)
+        lines, time = _lines(rows.lines[odd]), _shown(rows.times[odd[0]])
+        raise SchemaError(Reason("off_rhythm", columns.time, len(odd), rhythm=rhythm.words(), time=time, lines=lines))
+    for start, stop in bounds:
+        apart = np.diff(steps[start:stop])
+        if apart.max(initial=0) > _MOST_GAP:
+            place = start + int(apart.argmax()) + 1
+            lines, time, gap = _lines(rows.lines[[place]]), _shown(rows.times[place]), int(apart.max())
+            raise SchemaError(Reason("long_gap", columns.time, gap, time=time, lines=lines, most=_MOST_GAP))
+        run = _other_rhythm(apart)
+        if run is not None:
+            odd = rows.lines[start + run[0] : start + run[1] + 1]
+            first, last = int(odd.min()), int(odd.max())
+            steps_apart, most = int(apart[run[0]]), rhythm.words()
+            raise SchemaError(Reason("mixed_rhythm", columns.time, steps_apart, rhythm=most, first=first, last=last))
+
+
+def _shown(time: Any) -> str:
+    """A time for messages, whatever its rhythm."""
+    return (
+        np.datetime_as_string(time.astype("datetime64[ns]"), unit="s").item() if time.dtype == np.int64 else str(time)
+    )
+
+
+def _lines(lines: NDArray[np.int64]) -> list[int]:
+    found: list[int] = np.sort(lines).tolist()
+    return found
+
+
+def _other_rhythm(apart: NDArray[np.int64]) -> tuple[int, int] | None:
+    """The first run of gaps that are all of one size, as the places of its first and last time."""
+    edges = [0, *(np.flatnonzero(np.diff(apart)) + 1).tolist(), len(apart)]
+    for start, stop in pairwise(edges):
+        if stop - start >= _RUN and apart[start] > 1:
+            return start, stop
+    return None
+
+
+def _series(key: str, rows: SeriesRows, steps: NDArray[np.int64]) -> Series:
+    """The rows of one series, sorted, as values and inputs step by step."""
+    known = np.flatnonzero(np.isfinite(rows.values))
+    first = int(steps[known[0]]) if len(known) else int(steps[-1]) + 1
+    end = int(steps[known[-1]]) + 1 if len(known) else int(steps[0])
+    if not len(known):
+        first = end
+    last = max(int(steps[-1]) + 1, end)
+    values = np.full(max(end - first, 0), np.nan)
+    inputs = np.full((max(last - first, 0), rows.inputs.shape[1]), np.nan)
+    inside = (steps >= first) & (steps < end)
+    values[steps[inside] - first] = rows.values[inside]
+    later = steps >= first
+    inputs[steps[later] - first] = rows.inputs[later]
+    return Series(key, first, values, inputs[: end - first], inputs[end - first :])
+
+
+def _seasons(rhythm: Rhythm, series: Sequence[Series]) -> tuple[float, ...]:
+    """The seasons of the rhythm of which two have been seen; of times that are numbers, the clearest one."""
+    longest = max((len(one.values) for one in series), default=0)
+    if rhythm.are_dates:
+        return tuple(length for length in rhythm.seasons if 2 * length <= longest)
+    best = max(series, key=lambda one: one.n_known, default=None)
+    if best is None:
+        return ()
+    changes = np.diff(best.values)
+    found = {m: _correlation(changes, m) for m in _SEASONS_OF_NUMBERS if 3 * m < len(changes)}
+    clear = {m: r for m, r in found.items() if r > _CLEAR}
+    # Twice a season is one too, so the shortest of those that are nearly as clear.
+    return tuple(float(m) for m in sorted(clear) if clear[m] > 0.9 * max(clear.values()))[:1]
+
+
+def _correlation(changes: FloatArray, lag: int) -> float:
+    now, then = changes[lag:], changes[:-lag]
+    known = np.isfinite(now) & np.isfinite(then)
+    if known.sum() < 8 or not now[known].std() or not then[known].std():
+        return 0.0
+    return float(np.corrcoef(now[known], then[known])[0, 1])
+
+
+def _n_skipped(series: Sequence[Series], rhythm: Rhythm, put_back: int) -> int:
+    """Missing steps of a local clock that are those of a clock put forward; only where it is put back, too."""
+    if not put_back or rhythm.step > HOUR or not rhythm.step:
+        return 0
+    missing = [rhythm.times(one.first + np.flatnonzero(np.isnan(one.values))) for one in series]
+    return sum(int(may_change(times).sum()) for times in missing)
+
+
+def _summary(
+    series: Sequence[Series],
+    rhythm: Rhythm,
+    seasons: Sequence[float],
+    zone: Clock,
+    columns: SeriesColumns,
+    times: Times,
+) -> SeriesSummary:
+    """What the series show by themselves; what was done to rows is added by the caller."""
+    ends = [one.end for one in series]
+    last = rhythm.times(np.array([max(ends) - 1])) if ends else times[-1:]
+    first = rhythm.times(np.array([min(one.first for one in series)])) if ends else times[:1]
+    gaps = [_gaps(one.values) for one in series]
+    known = [one.values[np.isfinite(one.values)] for one in series]
+    return SeriesSummary(
+        rows=0,
+        rejected=0,
+        series=len(series),
+        values=sum(map(len, known)),
+        first=rhythm.time_texts(first, zone.suffix)[0],
+        last=rhythm.time_texts(last, zone.suffix)[0],
+        rhythm=rhythm.words(),
+        seasons=tuple(rhythm.season_words(length) for length in seasons),
+        missing=sum(int(one.sum()) for one in gaps),
+        longest_gap=max((int(one.max(initial=0)) for one in gaps), default=0),
+        unsorted=0,
+        repeated=0,
+        merged=0,
+        duplicates=columns.duplicates,
+        clock=zone.words,
+        repeated_hours=0,
+        skipped_hours=0,
+        constant=tuple(one.key for one, own in zip(series, known, strict=True) if len(own) > 1 and np.ptp(own) == 0.0),
+        ended=sum(end < max(ends) for end in ends),
+        ahead=min((len(one.ahead) for one in series), default=0),
+    )
+
+
+def _gaps(values: FloatArray) -> NDArray[np.int64]:
+    """The lengths of all runs of missing values."""
+    edges = np.flatnonzero(np.diff(np.isnan(values).astype(np.int8), prepend=0, append=0))
+    return np.asarray(edges[1::2] - edges[::2])

@@ -1,0 +1,63 @@
+"""Scores of forecasts against other definitions of the same, and the page against what is stored."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.forecasting import __main__ as command
+from benchmarks.forecasting import competition, page, peers, rollout
+from benchmarks.stored import keep, stored
+from scipy import integrate, stats
+
+from onepass.forecasting import Forecast
+
+
+def test_the_continuous_ranked_probability_score_is_an_integral() -> None:
+    y, mean, std = np.array([0.3, -2.0]), np.array([0.0, 1.0]), np.array([1.0, 0.5])
+    found = peers.crps(y, mean, std)
+    for k in range(2):
+        cdf = stats.norm(mean[k], std[k]).cdf
+        below, _ = integrate.quad(lambda x, cdf=cdf: cdf(x) ** 2, -30.0, y[k])
+        above, _ = integrate.quad(lambda x, cdf=cdf: (1.0 - cdf(x)) ** 2, y[k], 30.0)
+        assert found[k] == pytest.approx(below + above, rel=1e-6)
+
+
+def test_scores_of_one_series_by_hand() -> None:
+    series = [competition.Series(np.array([1.0, 2.0, 4.0]), np.array([5.0, 0.0]))]
+    forecasts = [Forecast(np.array([4.0, 2.0]), np.diag([1.0, 0.01]))]
+    found = competition.scored(series, forecasts, 1)
+    assert found["mase"] == pytest.approx(1.5 / 1.5)
+    assert found["smape"] == pytest.approx((200.0 / 9.0 + 200.0) / 2.0)
+    width = 2.0 * 1.959964 * np.array([1.0, 0.1])
+    outside = np.array([0.0, 2.0 - 0.1959964])
+    assert found["msis"] == pytest.approx((width + 40.0 * outside).mean() / 1.5, rel=1e-6)
+    assert found["coverage"] == [1.0, 0.0]
+
+
+def test_a_window_is_cut_from_train_alone(tmp_path: Path) -> None:
+    kind = competition.KINDS[0]
+    lines = ["series,part,value", *(f"a,train,{k}" for k in range(60)), *(f"a,test,{k}" for k in range(60, 73))]
+    (tmp_path / "m4-weekly.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    [whole] = competition.read_series(tmp_path, kind)
+    [cut] = competition.read_series(tmp_path, kind, 1)
+    assert (len(whole.known), whole.future[0]) == (60, 60.0)
+    assert (len(cut.known), cut.future.tolist()) == (47, list(map(float, range(47, 60))))
+
+
+def test_the_regression_of_the_rollout_is_the_posterior_with_that_noise() -> None:
+    y = rollout.autoregression(80, 3)
+    mean, cov, noise = rollout.fitted(y, rollout.LAGS)
+    X = np.column_stack([*[y[5 - lag : 80 - lag] for lag in rollout.LAGS], np.ones(75)])
+    np.testing.assert_allclose(cov @ (X.T @ y[5:]) / noise, mean, rtol=0.05)
+
+
+def test_stored_numbers_have_the_digits_that_mean_something(tmp_path: Path) -> None:
+    keep(tmp_path / "a.json", {"x": [1 / 3, {"n": 2}]})
+    assert stored(tmp_path / "a.json") == {"x": [0.333333, {"n": 2}]}
+    assert stored(tmp_path / "none.json") == {}
+
+
+def test_the_page_is_the_one_of_the_stored_results() -> None:
+    written = (page.DOCS / "evidence" / "forecasting.md").read_text(encoding="utf-8")
+    assert written == page.text(stored(command.STORED))

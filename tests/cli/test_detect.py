@@ -1,0 +1,105 @@
+"""``onepass detect``: what it prints and writes, goes on with, and refuses."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.conftest import Run
+
+HOURS = np.arange("2024-01-01", "2024-01-29", dtype="datetime64[h]")
+CPU = 50 + 10 * np.sin(2 * np.pi * np.arange(len(HOURS)) / 24) + np.random.default_rng(0).normal(size=len(HOURS))
+CPU[500] += 30.0
+CPU[600:] += 40.0
+OPTIONS = ("--time", "ts", "--target", "cpu")
+
+
+def write(path: Path, part: slice = slice(None)) -> Path:
+    rows = [f"{hour},{value:.3f}\n" for hour, value in zip(HOURS[part], CPU[part], strict=True)]
+    path.write_text("ts,cpu\n" + "".join(rows))
+    return path
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open() as opened:
+        return list(csv.DictReader(opened))
+
+
+def test_alarms_are_printed_and_scores_written(run: Run, tmp_path: Path) -> None:
+    out, html = tmp_path / "scores.csv", tmp_path / "page.html"
+    done = run("detect", write(tmp_path / "metrics.csv"), *OPTIONS, "--out", out, "--html", html)
+    assert done.code == 0, done.err
+    alarms = [line for line in done.out.splitlines() if line.startswith(("spike:", "level:", "run:"))]
+    assert [line.split()[0] for line in alarms] == ["spike:", "spike:", "level:"]
+    assert all(str(HOURS[place]) in line for place, line in zip((500, 600, 602), alarms, strict=True))
+    assert "3 alarms in 672 values" in done.out
+    found = rows(out)
+    assert list(found[0]) == ["ts", "cpu", "expected", "low", "high", "tail", "score", "alarm"]
+    assert {i: row["alarm"] for i, row in enumerate(found) if row["alarm"]} == {
+        500: "spike",
+        600: "spike",
+        602: "level",
+    }
+    assert float(found[500]["cpu"]) > float(found[500]["high"]) > float(found[500]["expected"])
+    page = html.read_text()
+    assert [name in page for name in ('id="alarms"', 'id="found"', "metrics.csv")] == [True] * 3
+    assert str(tmp_path) not in page
+
+
+def test_events_for_programs(run: Run, tmp_path: Path) -> None:
+    done = run("detect", write(tmp_path / "metrics.csv"), *OPTIONS, "--json", "--side", "below")
+    assert done.code == 0, done.err
+    assert not [
+        event for event in done.events if event["event"] == "alarm" and event["time"].startswith(str(HOURS[500]))
+    ]
+    both = run("detect", write(tmp_path / "metrics.csv"), *OPTIONS, "--json")
+    first = next(event for event in both.events if event["event"] == "alarm")
+    assert first["name"] == "spike"
+    assert first["time"].startswith(str(HOURS[500]))
+    assert first["low"] < first["expected"] < first["high"] < first["value"]
+    assert (both.events[-1]["values"], both.events[-1]["alarms"]) == (672, 3)
+
+
+def test_a_kept_model_goes_on_with_later_values(run: Run, tmp_path: Path) -> None:
+    kept, out = tmp_path / "cpu.onepass", tmp_path / "scores.csv"
+    whole = tmp_path / "whole.csv"
+    assert run("detect", write(tmp_path / "all.csv"), *OPTIONS, "--season", "24", "--out", whole).code == 0
+    first = write(tmp_path / "first.csv", slice(0, 550))
+    assert run("detect", first, *OPTIONS, "--season", "24", "--model", kept).code == 0
+    done = run("detect", write(tmp_path / "more.csv", slice(550, None)), "--model", kept, "--out", out)
+    assert done.code == 0, done.err
+    assert rows(out) == rows(whole)[550:]
+    before = kept.read_bytes()
+    again = run("detect", first, "--model", kept)
+    assert again.code == 1
+    assert "550 of the times" in again.err
+    assert kept.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ((), "--time"),
+        (("--time", "ts"), "--target"),
+        ((*OPTIONS, "--false-alarms", "0"), "--false-alarms"),
+        ((*OPTIONS, "--out", "scores.txt"), ".csv"),
+    ],
+)
+def test_bad_options_are_refused(run: Run, tmp_path: Path, options: tuple[str, ...], match: str) -> None:
+    done = run("detect", write(tmp_path / "metrics.csv", slice(0, 60)), *options)
+    assert done.code == 2
+    assert match in done.err
+
+
+def test_what_a_model_knows_is_not_given_again(run: Run, tmp_path: Path) -> None:
+    kept, file = tmp_path / "cpu.onepass", write(tmp_path / "metrics.csv", slice(0, 60))
+    assert run("detect", file, *OPTIONS, "--model", kept).code == 0
+    done = run("detect", file, "--model", kept, "--false-alarms", "1e-3")
+    assert done.code == 2
+    assert "--false-alarms is known" in done.err
+    other = tmp_path / "other.onepass"
+    assert run("forecast", file, *OPTIONS, "--horizon", 3, "--model", other).code == 0
+    done = run("detect", file, "--model", other)
+    assert done.code == 1
+    assert "SeriesModel" in done.err

@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+
+from onepass.tables.rhythm import DAY, Rhythm, find_rhythm
+
+
+def dates(first: str, last: str, step: int, unit: str) -> np.ndarray:
+    return np.arange(first, last, step, dtype=f"datetime64[{unit}]").astype("datetime64[ns]").astype(np.int64)
+
+
+def month_ends() -> np.ndarray:
+    months = np.arange("2020-01", "2023-01", dtype="datetime64[M]") + 1
+    return (months.astype("datetime64[D]") - 1).astype("datetime64[ns]").astype(np.int64)
+
+
+def working_days() -> np.ndarray:
+    days = np.arange("2024-01-01", "2024-03-01", dtype="datetime64[D]")
+    return days[np.is_busday(days)].astype("datetime64[ns]").astype(np.int64)
+
+
+RHYTHMS = {
+    "monthly": (dates("2020-01", "2023-01", 1, "M"), (12.0,)),
+    "quarterly": (dates("2010-01", "2020-01", 3, "M"), (4.0,)),
+    "yearly": (dates("1990", "2020", 1, "Y"), ()),
+    "monthly, at the end of the month": (month_ends(), (12.0,)),
+    "working days, Monday to Friday": (working_days(), (5.0, 261.0)),
+    "daily": (dates("2024-02-01", "2024-06-01", 1, "D"), (7.0, 365.25)),
+    "weekly, Thursdays": (dates("2024-02-01", "2025-06-01", 7, "D"), (52.18,)),
+    "every 4 weeks, Thursdays": (dates("2024-02-01", "2025-06-01", 28, "D"), ()),
+    "hourly": (dates("2024-02-01", "2024-02-08", 1, "h"), (24.0, 168.0)),
+    "every 15 minutes": (dates("2024-02-01T00:00", "2024-02-03T00:00", 15, "m"), (96.0, 672.0)),
+    "every 2.5": (np.arange(40) * 2.5, ()),
+}
+
+
+@pytest.mark.parametrize(("words", "times", "seasons"), [(name, *found) for name, found in RHYTHMS.items()])
+def test_steps_and_times_are_each_others_inverse(words: str, times: np.ndarray, seasons: tuple[float, ...]) -> None:
+    rhythm = find_rhythm([times])
+    assert rhythm is not None
+    assert (rhythm.words(), rhythm.seasons) == (words, seasons)
+    steps, fits = rhythm.steps(times)
+    assert fits.all()
+    assert steps.tolist() == list(range(len(times)))
+    assert rhythm.times(steps).tolist() == times.tolist()
+    assert Rhythm.from_data(rhythm.to_data()) == rhythm
+
+
+@pytest.mark.parametrize("words", list(RHYTHMS))
+def test_steps_ahead_go_on_in_the_rhythm(words: str) -> None:
+    times, _ = RHYTHMS[words]
+    known = find_rhythm([times[:-6]])
+    assert known is not None
+    assert known.times(np.arange(len(times) - 6, len(times))).tolist() == times[-6:].tolist()
+
+
+def test_gaps_do_not_change_the_rhythm() -> None:
+    times = dates("2020-01", "2023-01", 1, "M")
+    rhythm = find_rhythm([np.delete(times, [1, 2, 10])])
+    assert rhythm is not None
+    assert rhythm.months == 1
+
+
+def test_a_time_between_two_steps_does_not_fit() -> None:
+    times = dates("2024-02-01", "2024-06-01", 1, "D")
+    rhythm = find_rhythm([times])
+    assert rhythm is not None
+    assert rhythm.steps(times[:3] + DAY // 2)[1].tolist() == [False] * 3
+    week = Rhythm(True, int(working_days()[0]), DAY, working_days=True)
+    assert not week.steps(dates("2024-01-06", "2024-01-08", 1, "D"))[1].any()
+
+
+def test_one_time_alone_shows_no_rhythm() -> None:
+    assert find_rhythm([np.array([1.0]), np.array([2.0])]) is None
+
+
+def test_times_are_written_as_short_as_they_can_be() -> None:
+    hours = Rhythm(True, int(dates("2024-02-01", "2024-02-02", 1, "D")[0]), DAY / 24)
+    assert hours.time_texts(hours.times(np.array([1])), "+01:00") == ["2024-02-01T01:00+01:00"]
+    days = Rhythm(True, int(dates("2024-02-01", "2024-02-02", 1, "D")[0]), DAY)
+    assert days.time_texts(days.times(np.array([28, 29]))) == ["2024-02-29", "2024-03-01"]
+    assert Rhythm(False, 0.0, 0.1).time_texts(np.arange(3) * 0.1) == ["0", "0.1", "0.2"]

@@ -95,7 +95,7 @@ def _claims(tested: Backtest | None) -> tuple[Claim, ...]:
     off = abs(ours["in_95"] - 0.95)
     verdict = Verdict.HOLDS if off <= _NEAR else Verdict.IN_PART if off <= _FAR else Verdict.FAILS
     words = f"{100.0 * ours['in_95']:.1f} % of the values that came lay inside."
-    found.append(Claim("The 95 % intervals hold 95 % of the values", words, verdict))
+    found.append(Claim("The 95 % intervals contain 95 % of the values", words, verdict))
     return tuple(found)
 
 

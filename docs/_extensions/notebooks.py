@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 _SESSION = re.compile(r"^```python\n(.*?)^```\n?", re.MULTILINE | re.DOTALL)
+_NEED_MORE = ("service",)  # pages whose code needs a service that runs
 _LINK = """
 <p class="notebook"><a href="../_notebooks/{name}.ipynb" download>Download this page as a notebook</a></p>
 """
@@ -36,7 +37,8 @@ def _add(cells: list[dict[str, Any]], kind: str, text: str) -> None:
 
 
 def _tutorials(source: Path) -> dict[str, dict[str, Any]]:
-    pages = {page.stem: notebook(page.read_text(encoding="utf-8")) for page in (source / "tutorials").glob("*.md")}
+    found = [page for page in (source / "tutorials").glob("*.md") if page.stem not in _NEED_MORE]
+    pages = {page.stem: notebook(page.read_text(encoding="utf-8")) for page in found}
     return {name: made for name, made in pages.items() if made is not None}
 
 

@@ -38,6 +38,7 @@ _INTERNAL = {
     "bound",
     "has_number_keys",
     "get_metadata_routing",
+    "encoded_feature_names_",
 }
 
 

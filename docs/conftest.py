@@ -57,11 +57,13 @@ def _served(folder: Path, namespace: dict[str, Any], *options: str) -> Iterator[
         for line in process.stdout:
             name, _, value = line.partition(": ")
             namespace[name] = value.strip()
-            if "page file" in namespace:
+            if name == "page file":
                 break
         namespace["token"] = Path(namespace["token file"]).read_text().strip()
-        yield
-        process.terminate()
+        try:
+            yield
+        finally:
+            process.terminate()
 
 
 def _label_trip_17(address: str, token: str) -> None:

@@ -19,6 +19,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
+from scipy.stats import binom
 from sklearn.linear_model import RidgeCV
 from sklearn.preprocessing import StandardScaler
 
@@ -162,6 +163,12 @@ class Outcome:
     def holds_at_random(self) -> bool:
         """Whether they do after random splits."""
         return _is_within(self.random_coverage)
+
+    @property
+    def holds_if_exact(self) -> float:
+        """The probability that intervals do that contain each target of the last fifth with a probability of 95 %."""
+        n = self.rows - round(0.8 * self.rows)
+        return float(sum(binom.pmf(k, n, 0.95) for k in range(n + 1) if _is_within(k / n)))
 
     @property
     def is_level(self) -> bool:

@@ -91,6 +91,14 @@ def test_inputs_known_ahead_are_used() -> None:
     np.testing.assert_allclose(model.forecast(2).mean, model.forecast(2, np.repeat(X[-1:], 2, axis=0)).mean)
 
 
+@pytest.mark.parametrize("n", [28, 100, 200])
+@pytest.mark.parametrize("missing", [120, 150, 200, 380, 385, 400, 410])
+def test_a_long_gap_leaves_no_certainty(n: int, missing: int) -> None:
+    y = 50.0 + 8.0 * np.sin(2.0 * np.pi * np.arange(n) / 7.0) + np.random.default_rng(0).normal(size=n)
+    forecast = BayesianForecaster(7).learn(np.concatenate([y, np.full(missing, np.nan)])).forecast(3)
+    assert forecast.std.min() > 0.5 * y.std()
+
+
 @pytest.mark.parametrize("logarithm", [False, True])
 def test_a_gap_makes_forecasts_hardly_less_certain_later(logarithm: bool) -> None:
     rng = np.random.default_rng(5)

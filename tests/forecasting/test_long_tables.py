@@ -42,3 +42,5 @@ def test_names_of_inputs_and_levels_are_checked() -> None:
     assert as_level(80) == 0.8
     with pytest.raises(ValueError, match="percentages"):
         as_level(0.0)
+    with pytest.raises(ValueError, match="percentages"):
+        as_level(0.95)  # a share

@@ -10,7 +10,18 @@ from numpy.typing import ArrayLike, NDArray
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_flag, as_floats, as_floats_or_nan, as_whole, one_of
 from onepass.engine.forecasting import ForecastWorkspace, empty_sizing, forecast_series, learn_values
-from onepass.engine.lag_sums import AT_EVIDENCE, AT_LAST, AT_LOWEST, AT_OBSERVED, AT_OUTLIERS, AT_READY, Plan
+from onepass.engine.lag_sums import (
+    AT_CHANGES,
+    AT_EVIDENCE,
+    AT_LAST,
+    AT_LOWEST,
+    AT_MISSING,
+    AT_N_CHANGES,
+    AT_OBSERVED,
+    AT_OUTLIERS,
+    AT_READY,
+    Plan,
+)
 from onepass.engine.threads import threads_for
 from onepass.files.state import Arrays, Parameters, as_number, as_tally, nested, sized_or_nan, under
 from onepass.forecasting.components import Components, Origin
@@ -430,11 +441,15 @@ def forecast_record(origin: Origin, sizing: FloatArray, work: ForecastWorkspace)
 
 
 def _random_walk(plan: Plan, record: FloatArray, steps: int, limit: float | None) -> Forecast:
-    """What is left of a forecast where no member has one: the last value, with the change before it."""
+    """What is left of a forecast where no member has one: the last value, with changes as large as they were.
+
+    So it is with two or three values, and after a gap so long that nothing is left of what is known.
+    """
     past = record[plan.at_past :]
     change = abs(past[0] - past[1]) if plan.longest_difference > 1 else abs(past[0])
-    size = max(change, 1e-3 * abs(record[AT_LAST]), 1e-9)
-    h = np.arange(1.0, steps + 1.0)
+    usual = record[AT_CHANGES] / max(record[AT_N_CHANGES], 1.0)
+    size = max(change, usual, 1e-3 * abs(record[AT_LAST]), 1e-9)
+    h = record[AT_MISSING] + np.arange(1.0, steps + 1.0)
     return Forecast(np.full(steps, record[AT_LAST]), size**2 * np.minimum.outer(h, h), limit=limit)
 
 

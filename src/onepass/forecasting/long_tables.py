@@ -41,8 +41,8 @@ def as_input_names(value: Sequence[str]) -> tuple[str, ...]:
 
 def as_level(value: float) -> float:
     """The share of a level in percent."""
-    if not 0.0 < value < 100.0:
-        raise ValueError(f"levels must be percentages between 0 and 100, such as 95, got {value!r}")
+    if not 1.0 <= value < 100.0:
+        raise ValueError(f"levels must be percentages from 1 to below 100, such as 95, got {value!r}")
     return value / 100.0
 
 

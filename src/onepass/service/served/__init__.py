@@ -57,5 +57,5 @@ def serve(model: Any) -> Served:
         422,
         "not a model to serve",
         f"a {type(model).__name__} can't be served; serve a model made by 'onepass fit', an estimator, a perceptron, a "
-        "network, a fleet of perceptrons, a forecaster or a bandit",
+        "network, a fleet of perceptrons, a BayesianForecaster or ForecastingFleet with revisions, or a bandit",
     )

@@ -48,7 +48,8 @@ _LEAST_SLOPE = cython.declare(cython.double, 0.6)
 _MOST_SLOPE = cython.declare(cython.double, 4.0)
 _MOST_RARITY = cython.declare(cython.double, 20.0)  # of a single value, in the mean
 _WARM_UP = cython.declare(cython.double, 50.0)  # values before the first alarm
-_GROSS = cython.declare(cython.double, 20.0)  # predicted deviations from which on a value is held back
+_FAR = cython.declare(cython.double, 6.0)  # predicted deviations: a value is held back if it is an alarm of its own
+_GROSS = cython.declare(cython.double, 20.0)  # and not nearer than the first number, or farther than the second
 _CONFIRMED = cython.declare(cython.double, 2.0)  # values after a spike that show a new level
 _MOST_MISSING = cython.declare(cython.double, 100.0)
 
@@ -185,7 +186,6 @@ def score_values(
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     with cython.nogil:
-        work.far = _GROSS
         for i in range(y.shape[0]):
             own = cython.address(state[0])
             row = cython.address(found[i, 0])
@@ -193,6 +193,7 @@ def score_values(
             size = exp(state[AT_LOG_SIZE])
             # After missing values what is expected is less certain; the forecaster's own running size is not robust.
             wider = sqrt(1.0 + min(record[AT_MISSING], _MOST_MISSING)) / record[AT_ERROR_SIZE]
+            work.far = min(max(limit * size * wider, _FAR), _GROSS)
             ready: cython.bint = record[AT_READY] > 0.0
             n_before = record[AT_OBSERVED]
             constant: cython.bint = n_before > 0.0 and record[AT_LOWEST] == record[AT_HIGHEST]

@@ -10,7 +10,7 @@ disagree about). It is multiplied by the square root of the size of this series'
 drawn towards that of all series of a fleet; intervals are these deviations times a quantile that is tracked by step.
 
 A value far from what was expected is held back as if it were missing: the expectation takes its place. If the next
-ones are as far on the same side, the level has moved. Then the origin of the values moves by as much, so that nothing
+ones are at least half as far on the same side, the level has moved. Then the origin of the values moves by as much, so that nothing
 that was learned about changes and seasons is lost.
 """
 
@@ -458,10 +458,11 @@ def _accept(record, y, mean, std, far):
     )
     record[AT_ERROR_SIZE] += 0.03 * (min(fabs(z) / _MEAN_DISTANCE, 6.0) * record[AT_ERROR_SIZE] - record[AT_ERROR_SIZE])
     record[AT_ERROR_SIZE] = min(max(record[AT_ERROR_SIZE], 0.3), 30.0)
-    if fabs(z) < far or record[AT_OUTLIERS] > 1.0 + _MOST_OUTLIERS * record[AT_OBSERVED]:
+    goes_on: cython.bint = record[AT_RUN] * z > 0.0
+    if fabs(z) < (0.5 * far if goes_on else far) or record[AT_OUTLIERS] > 1.0 + _MOST_OUTLIERS * record[AT_OBSERVED]:
         record[AT_RUN] = 0.0
         return y, 0.0
-    if record[AT_RUN] * z <= 0.0:  # the first one on this side
+    if not goes_on:  # the first one on this side
         record[AT_RUN] = 0.0
         record[AT_FAR] = 0.0
     record[AT_RUN] += 1.0 if z > 0.0 else -1.0

@@ -12,7 +12,7 @@ from pyarrow import csv
 import onepass
 from onepass.estimators.rows import Rows
 from onepass.files.checkpoint import CheckpointError
-from onepass.tables.forward_record import CANDIDATES, IN_ORDER, NARROWEST, ForwardTest
+from onepass.tables.forward_record import CANDIDATES, IN_ORDER, ForwardTest
 from onepass.tables.forward_test import MOST, thinned
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.batches import RowBatch
@@ -22,11 +22,11 @@ N = 400
 
 
 def table(kind: str, n: int = N, seed: int = 0) -> dict[str, Any]:
-    """Rows whose relation stays, or has turned round."""
+    """Rows whose relation stays or has turned round, or whose level jumps where the first test predicts."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, 2))
     slope = np.where((np.arange(n) < 0.3 * n) & (kind == "turned"), -3.0, 1.0)
-    y = slope * x[:, 0] - x[:, 1] + 0.2 * rng.normal(size=n)
+    y = slope * x[:, 0] - x[:, 1] + 0.2 * rng.normal(size=n) + 10.0 * ((np.arange(n) >= 0.55 * n) & (kind == "jumped"))
     return {"a": x[:, 0], "b": x[:, 1], "y": np.exp(y) if kind == "factors" else y}
 
 
@@ -56,6 +56,12 @@ def test_a_relation_that_stays_needs_no_order_and_no_wider_intervals(steady: Tab
     assert test.errors["model"] < 0.5 * test.errors["the mean"]
 
 
+def test_a_jump_that_is_past_does_not_widen_intervals_for_ever(tmp_path: Path) -> None:
+    test = fitted(tmp_path, "jumped").forward_test
+    assert test is not None
+    assert test.widening < 1.5
+
+
 def test_a_relation_that_moves_is_learned_in_order(turned: TabularModel) -> None:
     test = turned.forward_test
     assert test is not None
@@ -73,29 +79,23 @@ def widened(model: TabularModel, factor: float) -> TabularModel:
     return copied
 
 
-@pytest.mark.parametrize("factor", [1.7, 0.75])
 @pytest.mark.parametrize("kind", ["stays", "factors"])
-def test_other_intervals_have_the_same_mean_and_a_density_that_integrates_to_one(
-    tmp_path: Path, kind: str, factor: float
-) -> None:
+def test_wider_intervals_have_the_same_mean_and_a_density_that_integrates_to_one(tmp_path: Path, kind: str) -> None:
     plain = fitted(tmp_path, kind)
     plain.forward_test = replace(plain.forward_test or _record(), widening=1.0)
-    wide, rows = widened(plain, factor), pa.table({"a": [0.3], "b": [-1.0]})
+    wide, rows = widened(plain, 1.7), pa.table({"a": [0.3], "b": [-1.0]})
     before, after = (model.predict(rows) for model in (plain, wide))
-    if kind == "factors" and factor < 1.0:  # the mean of a factor rises with its noise, which is smaller
-        assert after["mean"][0].as_py() < before["mean"][0].as_py()
-    else:
-        assert after["mean"][0] == before["mean"][0]
+    assert after["mean"][0] == before["mean"][0]
     log = np.log if kind == "factors" else np.asarray
     ends = [log([found["lower"][0].as_py(), found["upper"][0].as_py()]) for found in (before, after)]
-    assert np.ptp(ends[1]) == pytest.approx(factor * np.ptp(ends[0]), rel=1e-6)
+    assert np.ptp(ends[1]) == pytest.approx(1.7 * np.ptp(ends[0]), rel=1e-6)
     encoded = wide.encode(RowBatch(rows.to_batches()[0], 0, tuple)).X
     (one, mean, var, own_var), (total, same, wide_var, own_wide_var) = (_moments(one, encoded) for one in (plain, wide))
     assert total == pytest.approx(one, abs=1e-4)
     assert total == pytest.approx(1.0, abs=1e-4)
     assert same == pytest.approx(mean, abs=1e-4)
-    assert wide_var == pytest.approx(factor**2 * var, rel=1e-3)
-    assert own_wide_var == pytest.approx(factor**2 * own_var)
+    assert wide_var == pytest.approx(1.7**2 * var, rel=1e-3)
+    assert own_wide_var == pytest.approx(1.7**2 * own_var)
 
 
 def _moments(model: TabularModel, row: Any) -> tuple[float, float, float, float]:
@@ -105,32 +105,6 @@ def _moments(model: TabularModel, row: Any) -> tuple[float, float, float, float]
     density = np.exp(found.log_density)
     total, mean = (float(np.trapezoid(values, y)) for values in (density, y * density))
     return total, mean, float(np.trapezoid((y - mean) ** 2 * density, y)), float(found.var[0])
-
-
-def test_noise_that_fades_makes_intervals_narrower_but_not_at_will(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    found = {}
-    for start in (1.0, 4.0):
-        a = rng.normal(size=400)
-        fading = np.linspace(start, 1.0, 400)
-        csv.write_csv(pa.table({"a": a, "y": 2.0 * a + fading**2 * rng.normal(size=400)}), tmp_path / "fading.csv")
-        test = onepass.tables.fit(str(tmp_path / "fading.csv"), "y").forward_test
-        assert test is not None
-        found[start] = test
-    assert found[1.0].widening == 1.0
-    assert NARROWEST <= found[4.0].widening < 1.0
-    assert found[4.0].order_matters
-
-
-@pytest.mark.parametrize("kind", ["stays", "factors"])
-def test_narrower_intervals_leave_both_parts_of_the_variance_positive(tmp_path: Path, kind: str) -> None:
-    narrow = widened(fitted(tmp_path, kind), NARROWEST)
-    encoded = narrow.encode(RowBatch(pa.table({"a": [0.3], "b": [-1.0]}).to_batches()[0], 0, tuple)).X
-    scored = narrow.predict_and_score(Rows(encoded, np.zeros(1)))
-    moments = narrow.distribution(encoded).moments
-    assert (scored.epistemic > 0.0).all()
-    assert (scored.aleatoric > 0.0).all()
-    assert (np.asarray(moments.var) > 0.0).all()
 
 
 def _record() -> ForwardTest:
@@ -158,12 +132,11 @@ def test_a_record_that_can_not_be_is_refused(steady: TabularModel, tmp_path: Pat
         onepass.load(tmp_path / "m.onepass")
 
 
-@pytest.mark.parametrize("factor", [2.0, 0.75])
 @pytest.mark.parametrize("kind", ["stays", "factors"])
-def test_an_exported_model_has_the_same_intervals(tmp_path: Path, kind: str, factor: float) -> None:
+def test_an_exported_model_has_the_wider_intervals(tmp_path: Path, kind: str) -> None:
     plain = fitted(tmp_path, kind)
     plain.forward_test = replace(plain.forward_test or _record(), widening=1.0)
-    model = widened(plain, factor)
+    model = widened(plain, 2.0)
     rows = [{"a": 0.5, "b": 1.0}, {"a": -2.0, "b": 0.0}]
     mean, std = numpy_module(model)["predict"](rows)
     expected = model.predict(rows)

@@ -10,8 +10,8 @@ disagree about). It is multiplied by the square root of the size of this series'
 drawn towards that of all series of a fleet; intervals are these deviations times a quantile that is tracked by step.
 
 A value far from what was expected is held back as if it were missing: the expectation takes its place. If the next
-ones are at least half as far on the same side, the level has moved. Then the origin of the values moves by as much, so that nothing
-that was learned about changes and seasons is lost.
+ones are at least half as far on the same side, the level has moved. Then the origin of the values moves by as much, so
+that nothing that was learned about changes and seasons is lost.
 """
 
 import cython

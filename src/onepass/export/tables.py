@@ -161,7 +161,7 @@ def _widened(found: Numbers, factor: float) -> Numbers:
     if limits is not None:
         low, high = limits
         limits = found.mean + factor * (low - found.mean), found.mean + factor * (high - found.mean)
-    return replace(found, std=found.std * factor, noise_var=found.noise_var * min(factor, 1.0) ** 2, limits=limits)
+    return replace(found, std=found.std * factor, limits=limits)
 
 
 # Targets.

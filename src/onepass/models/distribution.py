@@ -355,16 +355,14 @@ class Prediction:
         return self._with("_units", units)
 
     def widened(self, factor: float) -> "Prediction":
-        """The same distribution, ``factor`` times as wide around its mean.
+        """The same distribution, ``factor`` times as wide around its mean; what that adds to the variance is epistemic.
 
-        What a factor above 1 adds to the variance is epistemic; one below 1 makes both parts smaller alike.
         It is for predictions of numbers in the model's own units, with a linear activation.
         """
         if factor == 1.0:
             return self
         seen, scored, interval = self.moments, self._density, self._interval_mixed
         total = factor**2 * (seen.var + seen.noise_var)
-        noise_var = min(factor, 1.0) ** 2 * seen.noise_var
 
         def wider(parts: Mixed) -> Mixed:
             own = parts.moments
@@ -374,7 +372,7 @@ class Prediction:
 
         new = Prediction(
             self._family,
-            seen._replace(var=total - noise_var, noise_var=noise_var),
+            seen._replace(var=total - seen.noise_var),
             self._log_noise_var,
             None if scored is None else lambda y: scored(seen.mean + (y - seen.mean) / factor) - log(factor),
             mixed=wider(self._own_parts()),

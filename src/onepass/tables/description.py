@@ -201,7 +201,7 @@ def future_words(test: ForwardTest) -> str:
     if test.coverage is None:
         return f"{words}: log-loss {-test.scores[test.chosen]:.3g}"
     words += f"; {test.coverage:.0%} of the values inside their 95 % intervals"
-    if test.widening != 1.0:
+    if test.widening > 1.0:
         words += f", which the tests have made {test.widening:.3g} times as wide"
     ahead, row_by_row = test.plain_coverage, test.row_by_row
     if ahead is not None and row_by_row is not None and row_by_row - ahead > _DISAGREE:

@@ -12,7 +12,6 @@ __all__ = [
     "CANDIDATES",
     "DRIFTING",
     "IN_ORDER",
-    "NARROWEST",
     "PERCEPTRON",
     "SHUFFLED",
     "Candidate",
@@ -33,8 +32,6 @@ PERCEPTRON = Candidate("perceptron", is_network=False, in_order=False)
 SHUFFLED = Candidate("network shuffled", is_network=True, in_order=False)
 IN_ORDER = Candidate("network in order", is_network=True, in_order=True)
 DRIFTING = Candidate("perceptron with drift", is_network=False, in_order=True, drift=True)
-NARROWEST = 0.7
-"""The least factor of intervals: a stretch of quiet rows must not promise a quiet future."""
 CANDIDATES = {one.name: one for one in (PERCEPTRON, SHUFFLED, IN_ORDER, DRIFTING)}
 
 
@@ -52,7 +49,7 @@ class ForwardTest:
     n_predicted: int
     """Rows predicted in the last test."""
     widening: float
-    """Factor of the intervals: above 1 they are wider than the model's own, below 1 narrower."""
+    """Factor of the intervals: at least 1."""
     coverage: float | None = None
     """Share of the targets ahead inside their 95 % intervals in the last test, these widened; None for classes."""
     plain_coverage: float | None = None
@@ -70,7 +67,7 @@ class ForwardTest:
     @property
     def order_matters(self) -> bool:
         """Whether the rows to come differ from those learned in a way that the model has to take into account."""
-        return self.candidate.in_order or self.widening != 1.0
+        return self.candidate.in_order or self.widening > 1.0
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold."""
@@ -83,8 +80,8 @@ class ForwardTest:
         if given["chosen"] not in CANDIDATES:
             raise ValueError(f"{str(given['chosen'])[:40]!r} is not a candidate of a forward test")
         widening = as_number(given["widening"], "widening")
-        if widening < NARROWEST:
-            raise ValueError(f"widening must be at least {NARROWEST:g}, got {widening:g}")
+        if widening < 1.0:
+            raise ValueError(f"widening must be at least 1, got {widening:g}")
         coverage, plain, row_by_row = (
             None if given[name] is None else as_number(given[name], name) for name in _SHARES
         )

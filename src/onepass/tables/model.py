@@ -268,10 +268,8 @@ class TabularModel:
             return predicted
         # The density of a distribution made wider, at y, is that of the own one at a point nearer to its mean.
         nearer = learner.score(replace(rows, y=predicted.mean + (rows.y - predicted.mean) / widening))
-        aleatoric = min(widening, 1.0) ** 2 * predicted.aleatoric  # as `Prediction.widened` has it
         return predicted._replace(
-            epistemic=widening**2 * predicted.var - aleatoric,
-            aleatoric=aleatoric,
+            epistemic=widening**2 * predicted.var - predicted.aleatoric,
             log_density=nearer.log_density - np.log(widening),
         )
 
@@ -282,7 +280,7 @@ class TabularModel:
 
     @property
     def widening(self) -> float:
-        """Factor by which deviations and intervals of predictions are wider than the estimator's; narrower below 1."""
+        """Factor by which deviations and intervals of predictions are wider than the estimator's: at least 1."""
         return 1.0 if self.forward_test is None else self.forward_test.widening
 
     @property

@@ -4,6 +4,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,8 +38,14 @@ SOURCES = [*(ROOT / "src").rglob("*.py"), *(ROOT / "src").rglob("*.js")]
 FILES = [one for one in PAGES + SOURCES if not one.relative_to(ROOT).as_posix().startswith(_LEFT_OUT)]
 
 
-def prose(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a file that people read, with their numbers: no code in pages, no names in sources."""
+@cache
+def prose(path: Path) -> list[tuple[int, str]]:
+    """The lines of a file that people read, with their numbers."""
+    return list(_prose(path))
+
+
+def _prose(path: Path) -> Iterator[tuple[int, str]]:
+    """No code in pages, no names in sources."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
         for token in tokenize.generate_tokens(io.StringIO(text).readline):

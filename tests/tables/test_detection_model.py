@@ -28,7 +28,7 @@ def table(folder: Path, *places: int, known: DetectionModel | None = None, names
     time, target, by = names.split(",")
     if known is None:
         return read_series(sources, SeriesColumns(time, target, by))
-    return read_series(sources, known.columns, rhythm=known.rhythm, seasons=known.seasons)
+    return read_series(sources, known.columns, rhythm=known.rhythm, zone=known.zone, seasons=known.seasons)
 
 
 def model(read: SeriesTable, **options: Any) -> DetectionModel:

@@ -23,7 +23,7 @@ def table(folder: Path, part: slice, values: Any = VALUES, known: SeriesModel | 
     sources = [open_source(str(file))]
     if known is None:
         return read_series(sources, SeriesColumns("date", "y"))
-    return read_series(sources, known.columns, rhythm=known.rhythm, seasons=known.seasons)
+    return read_series(sources, known.columns, rhythm=known.rhythm, zone=known.zone, seasons=known.seasons)
 
 
 def means(model: SeriesModel) -> list[float]:
@@ -80,6 +80,23 @@ def test_series_of_a_file_are_a_fleet(tmp_path: Path) -> None:
     assert found["date"].to_pylist()[:2] == ["2024-06-01", "2024-06-02"]
     expected = 50 + 10 * np.sin(2 * np.pi * np.arange(len(T), len(T) + 5) / 7)
     assert np.abs(np.array(found["mean"].to_pylist()[5:]) / 3 - expected).max() < 4
+
+
+@pytest.mark.parametrize("revisions", [0, 5])
+def test_series_that_begin_far_apart_are_forecast(tmp_path: Path, revisions: int) -> None:
+    file = tmp_path / "shops.csv"
+    lines = ["2024-01-01,5,a"] + [f"{day},{y},b" for day, y in zip(DAYS[5:80], VALUES[5:80], strict=True)]
+    file.write_text("date,y,shop\n" + "\n".join(lines) + "\n")
+    found = forecast(file, "date", "y", by="shop", horizon=2, revisions=revisions, model=tmp_path / "m")
+    assert (found["shop"].to_pylist(), found["date"].to_pylist()) == (["b"] * 2, ["2024-03-21", "2024-03-22"])
+    file.write_text("date,y,shop\n2024-03-21,55,b\n2024-03-25,55,b\n2024-03-25,5,a\n")
+    assert forecast(file, horizon=1, model=tmp_path / "m")["date"].to_pylist() == ["2024-03-26"] * 2
+
+
+def test_a_series_whose_second_value_comes_late_is_forecast(tmp_path: Path) -> None:
+    file = tmp_path / "gap.csv"
+    file.write_text("date,y\n2024-01-01,5\n" + "".join(f"2024-01-{day:02d},5\n" for day in range(6, 31)))
+    assert forecast(file, "date", "y", horizon=1)["date"].to_pylist() == ["2024-01-31"]
 
 
 def test_inputs_ahead_are_used(tmp_path: Path) -> None:

@@ -62,7 +62,8 @@ _OF_NEW = ("time", "target", "by", "inputs", "season", "duplicates")
     type=click.Choice(["error", "last", "mean", "sum"]),
     default="error",
     show_default=True,
-    help="What counts if a time has several values that differ. Rows that are repeated as they are count once.",
+    help="What counts if a time has several values: the last one, or the mean or sum of all. By default rows that are "
+    "repeated as they are count once, and values that differ are refused.",
 )
 @options.level
 @click.option(
@@ -131,11 +132,11 @@ def forecast(
 
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
         from onepass.tables.columns.notation import Notation
-        from onepass.tables.readers.paths import expand
+        from onepass.tables.readers.addresses import located
         from onepass.tables.readers.registry import open_source
 
         is_new = _is_new(files, model, given)
-        inputs = expand(files)
+        inputs, reading = located(files, reading)
         outputs = {"out": out, "html": html} | ({"model": model} if is_new else {})
         check_distinct_paths(
             [*inputs, *([] if is_new or model is None else [model])], **outputs, rejects=rejecting.rejects
@@ -233,7 +234,9 @@ class _Job(NamedTuple):
         known = load_series_model(path)
         if not self.sources:
             return known, None
-        table = read_series(self.sources, known.columns, self.notation, rhythm=known.rhythm, seasons=known.seasons)
+        table = read_series(
+            self.sources, known.columns, self.notation, rhythm=known.rhythm, zone=known.zone, seasons=known.seasons
+        )
         self._report(table, log)
         return known.learn(table), table
 
@@ -241,7 +244,7 @@ class _Job(NamedTuple):
         """Say what was found in the files, and fail if too many of their rows are not what they should be."""
         for file, reject in table.rejects:
             log.add(file, (reject,))
-        log.judge(table.summary.rows + len(table.rejects), 1.0)
+        log.judge(table.summary.rows, 1.0)
         log.judge_all()
         for name, words in table.summary.facts():
             self.console.fact(name, words)

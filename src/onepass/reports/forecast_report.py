@@ -242,7 +242,7 @@ def _draw_coverage(panel: Axes, tested: Backtest) -> None:
 def found_section(found: SeriesSummary) -> Section:
     """What was found in the files."""
     rows = tuple((name, words) for name, words in found.facts())
-    read = f"{found.rejected:,} of {found.rows + found.rejected:,} rows could not be read."
+    read = f"{found.rejected:,} of {found.rows:,} rows could not be read."
     return Section(
         name="found",
         title="What was found in the file",

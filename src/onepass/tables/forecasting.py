@@ -9,8 +9,9 @@ from typing import Any
 from onepass.files.checkpoint import CheckpointError, load, save
 from onepass.forecasting.members import as_seasons
 from onepass.tables.columns.notation import AS_WRITTEN
+from onepass.tables.readers.addresses import located
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
-from onepass.tables.readers.paths import FilePath, expand
+from onepass.tables.readers.paths import FilePath
 from onepass.tables.readers.registry import open_source
 from onepass.tables.series import SeriesTable, read_series
 from onepass.tables.series_model import SeriesModel
@@ -64,7 +65,8 @@ def forecast(
     >>> table["day"].to_pylist(), [round(mean) for mean in table["mean"].to_pylist()]
     (['2024-01-29', '2024-01-30', '2024-01-31'], [11, 12, 13])
     """
-    sources = [open_source(file, reading) for file in expand(files)]
+    found_files, reading = located(files, reading)
+    sources = [open_source(file, reading) for file in found_files]
     notation = reading.notation or AS_WRITTEN
     if time is not None and target is not None:
         columns = SeriesColumns(time, target, by, tuple(inputs), duplicates)
@@ -75,7 +77,9 @@ def forecast(
         known = load_series_model(model)
         if sources:
             known.learn(
-                table := read_series(sources, known.columns, notation, rhythm=known.rhythm, seasons=known.seasons)
+                table := read_series(
+                    sources, known.columns, notation, rhythm=known.rhythm, zone=known.zone, seasons=known.seasons
+                )
             )
             _warn(table)
     else:

@@ -1,5 +1,6 @@
 """One row for each time of a series: the same row twice counts once, and different values are a question to the user.
 
+If the user asks for their sum or mean, all values count, also equal ones.
 On a local clock an hour comes twice in autumn, which is found by the day and hour; its values count with their mean.
 """
 
@@ -49,7 +50,7 @@ def one_per_time(
     different = []  # groups
     for one in np.unique(group[again]).tolist():
         start, stop = first[one], first[one + 1] if one + 1 < len(first) else len(codes)
-        repeated[start:stop] = _is_repeated(rows, start, stop)
+        repeated[start:stop] = _is_repeated(rows, start, stop, every=columns.duplicates in ("mean", "sum"))
         if repeated[start:stop].sum() < stop - start - 1:
             different.append(one)
     kept = ~repeated
@@ -66,15 +67,19 @@ def one_per_time(
     return rows, codes, SameTime(int(repeated.sum()), n_merged, len(hours))
 
 
-def _is_repeated(rows: SeriesRows, start: int, stop: int) -> NDArray[np.bool_]:
-    """Which rows of one time say nothing new: they are as an earlier one, or lack the value that another has."""
+def _is_repeated(rows: SeriesRows, start: int, stop: int, *, every: bool) -> NDArray[np.bool_]:
+    """Which rows of one time say nothing new: they are as a later one, or lack the value that another has.
+
+    With ``every`` equal values count one by one.
+    """
     found = np.zeros(stop - start, dtype=bool)
     values = rows.values[start:stop]
     seen: set[tuple[float, ...]] = set()
-    for place in range(stop - start):
+    for place in reversed(range(stop - start)):
         row = (values[place], *rows.inputs[start + place])
         shown = tuple(-np.inf if np.isnan(one) else one for one in row)
-        found[place] = shown in seen or (np.isnan(values[place]) and bool(np.isfinite(values).any()))
+        lacks = bool(np.isnan(values[place]))
+        found[place] = (shown in seen and (lacks or not every)) or (lacks and bool(np.isfinite(values).any()))
         seen.add(shown)
     return found
 

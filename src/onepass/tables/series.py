@@ -26,7 +26,7 @@ from onepass.tables.rejects import Reject, rejects_of
 from onepass.tables.rhythm import HOUR, Rhythm, Times, find_rhythm
 from onepass.tables.same_time import may_change, n_unsorted, one_per_time
 from onepass.tables.schema import check_has
-from onepass.tables.series_rows import Clock, SeriesColumns, SeriesRows, parse_rows
+from onepass.tables.series_rows import Clock, KnownClock, SeriesColumns, SeriesRows, parse_rows
 
 __all__ = ["Series", "SeriesSummary", "SeriesTable", "read_series"]
 
@@ -65,6 +65,7 @@ class SeriesSummary:
     """What was found in the rows, as data; `facts` has the words."""
 
     rows: int
+    """All that were read, rejected ones among them."""
     rejected: int
     series: int
     values: int
@@ -166,6 +167,7 @@ def read_series(
     notation: Notation = AS_WRITTEN,
     *,
     rhythm: Rhythm | None = None,
+    zone: str = "",
     seasons: tuple[float, ...] | None = None,
 ) -> SeriesTable:
     """Read the series of some tables.
@@ -176,6 +178,7 @@ def read_series(
     columns : SeriesColumns
     notation : how times and numbers are written, where that is not to be found out
     rhythm : of earlier files, which this one has to fit; by default it is found out
+    zone : of earlier files, whose times these ones become; found out without a ``rhythm``
     seasons : in steps; by default those that belong to the rhythm
 
     Raises
@@ -187,14 +190,15 @@ def read_series(
         check_has(columns.names, source)
     batches = [(source, batch) for source in sources for batch in source.batches(_types(columns), 0)]
     bad: Bad = {}
-    rows, columns, zone = parse_rows([batch for _, batch in batches], columns, notation, bad)
+    clock = None if rhythm is None else KnownClock(zone, rhythm.is_of_days)
+    rows, columns, found = parse_rows([batch for _, batch in batches], columns, notation, bad, clock)
     rejects = tuple(_rejects(batches, bad))
     good = np.ones(len(rows.times), dtype=bool)
     good[list(bad)] = False
     rows = rows.taken(good)
     if not len(rows.times):
         raise SchemaError(Reason("no_rows", file=", ".join(source.name for source in sources), why=_why(rejects)))
-    return _as_table(rows, columns, zone, rhythm, seasons, rejects, len(good))
+    return _as_table(rows, columns, found, rhythm, seasons, rejects, len(good) - len(bad) + len(rejects))
 
 
 def _types(columns: SeriesColumns) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from onepass._typing import FloatArray
 from onepass._validation import as_count
 from onepass.files.state import Arrays, Parameters, as_tally, nested, sized_or_nan, under
 from onepass.forecasting import BayesianForecaster, Forecast, ForecastingFleet
+from onepass.forecasting.times import Clock
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.prediction import as_given_levels, limit_names
 from onepass.tables.reasons import Reason
@@ -54,6 +55,7 @@ class Forecasters:
             self.model = BayesianForecaster(seasons or 1, horizon, revisions=revisions)
         else:
             self.model = ForecastingFleet(seasons or 1, horizon, revisions=revisions, inputs=self.names)
+            self.model.set_rhythm(Clock(False, 0.0, 1.0))  # of steps, of which the first two may be far apart
 
     def learn(self, series: Sequence[Series], *, gaps: bool = True) -> None:
         """Learn the values of series; without ``gaps`` those that are missing are left out, and don't replace any."""

@@ -72,6 +72,10 @@ def test_events_for_programs(run: Run, tmp_path: Path) -> None:
     assert not [
         event for event in done.events if event["event"] == "alarm" and event["time"].startswith(str(HOURS[500]))
     ]
+    above = run("detect", write(tmp_path / "metrics.csv"), *OPTIONS, "--side", "above", "--html", tmp_path / "p.html")
+    assert "(at most " in above.out
+    assert "inf" not in above.out
+    assert "at most " in (tmp_path / "p.html").read_text()
     both = run("detect", write(tmp_path / "metrics.csv"), *OPTIONS, "--json")
     first = next(event for event in both.events if event["event"] == "alarm")
     assert first["name"] == "spike"

@@ -197,16 +197,14 @@ def _continued(
 ) -> "tuple[DetectionModel, SeriesTable]":
     from onepass.files.checkpoint import CheckpointError, load
     from onepass.tables.detection_model import DetectionModel
-    from onepass.tables.series import read_series
+    from onepass.tables.series import read_further
 
     assert path is not None
     known = load(path)
     if not isinstance(known, DetectionModel):
         kind = type(known).__name__
         raise CheckpointError(f"{path} has a {kind}; 'onepass detect' goes on with models that it has made")
-    return known, read_series(
-        sources, known.columns, notation, rhythm=known.rhythm, zone=known.zone, seasons=known.seasons
-    )
+    return known, read_further(sources, known, notation)
 
 
 def _report(console: Console, log: Rejects, table: "SeriesTable") -> None:
@@ -221,13 +219,16 @@ def _report(console: Console, log: Rejects, table: "SeriesTable") -> None:
 
 def _tell_alarms(console: Console, model: "DetectionModel", scored: "Sequence[SeriesScores]") -> int:
     """Print the alarms, and count them."""
+    from onepass.tables.detection_model import limit_words
+
     for one in scored:
         found = one.scores
         for i in one.alarms:
             (time,) = model.times(one.first + i, 1)
             parts = {"value": one.values[i], "expected": found.expected[i], "low": found.low[i], "high": found.high[i]}
-            value, expected, low, high = (f"{part:.4g}" for part in parts.values())
-            words = f"{one.key + ', ' if one.key else ''}{time}: {value}, expected {expected} ({low} to {high})"
+            limits = limit_words(parts["low"], parts["high"])
+            name = f"{one.key}, {time}" if one.key else time
+            words = f"{name}: {parts['value']:,.4g}, expected {parts['expected']:,.4g} ({limits})"
             facts = {name: float(part) if isfinite(part) else None for name, part in parts.items()}
             console.fact(str(found.kind[i]), words, "alarm", time=time, series=one.key, **facts)
     return sum(len(one.alarms) for one in scored)

@@ -228,15 +228,13 @@ class _Job(NamedTuple):
     def continued(self, path: Path | None, log: Rejects) -> "tuple[SeriesModel, SeriesTable | None]":
         """The model in a file, with the values of further files."""
         from onepass.tables.forecasting import load_series_model
-        from onepass.tables.series import read_series
+        from onepass.tables.series import read_further
 
         assert path is not None
         known = load_series_model(path)
         if not self.sources:
             return known, None
-        table = read_series(
-            self.sources, known.columns, self.notation, rhythm=known.rhythm, zone=known.zone, seasons=known.seasons
-        )
+        table = read_further(self.sources, known, self.notation)
         self._report(table, log)
         return known.learn(table), table
 

@@ -11,7 +11,7 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from onepass.reports.forecast_report import found_section
 from onepass.reports.html import Picture, Report, Section, Table
 from onepass.reports.plots import BAND, BASELINE, BLACK, GREY, PAPER, house_style, new_figure, render, short
-from onepass.tables.detection_model import DetectionModel, SeriesScores
+from onepass.tables.detection_model import DetectionModel, SeriesScores, limit_words
 from onepass.tables.series import SeriesSummary
 
 __all__ = ["anomaly_report"]
@@ -64,10 +64,10 @@ def _alarms(model: DetectionModel, scored: Sequence[SeriesScores]) -> Section:
     for one in scored:
         for i in one.alarms:
             (time,) = model.times(one.first + i, 1)
-            numbers = (one.values[i], one.scores.expected[i], one.scores.low[i], one.scores.high[i])
+            numbers = (f"{number:,.4g}" for number in (one.values[i], one.scores.expected[i]))
             name = f"{one.key}, {time}" if one.key else time
-            rows.append((name, str(one.scores.kind[i]), *(f"{number:,.4g}" for number in numbers)))
-    columns = ("time", "alarm", "value", "expected", "from", "to")
+            rows.append((name, str(one.scores.kind[i]), *numbers, limit_words(one.scores.low[i], one.scores.high[i])))
+    columns = ("time", "alarm", "value", "expected", "limits")
     title = f"The first {_MOST_ROWS} of {len(rows):,} alarms" if len(rows) > _MOST_ROWS else "All alarms"
     return Section(
         name="alarms",

@@ -15,7 +15,7 @@ from onepass.tables.rhythm import Rhythm
 from onepass.tables.series import Series, SeriesTable
 from onepass.tables.series_rows import SeriesColumns
 
-__all__ = ["DetectionModel", "SeriesScores"]
+__all__ = ["DetectionModel", "SeriesScores", "limit_words"]
 
 _OUTPUTS = ("expected", "low", "high", "tail", "score", "alarm")
 _MOST_GAP = 10_000  # steps
@@ -171,6 +171,21 @@ class DetectionModel:
             new.scorers[str(key)] = AnomalyScorer.from_state(state, under(f"scorer {place}", arrays))
             new._ends[str(key)] = int(as_number(end, "end"))
         return new
+
+
+def limit_words(low: float, high: float) -> str:
+    """The limits between which a value is not an alarm of its own; infinite where there is none.
+
+    Examples
+    --------
+    >>> limit_words(-1.25, 11.5), limit_words(float("-inf"), 11.5)
+    ('-1.25 to 11.5', 'at most 11.5')
+    """
+    if np.isfinite([low, high]).all():
+        return f"{low:,.4g} to {high:,.4g}"
+    if np.isfinite(high):
+        return f"at most {high:,.4g}"
+    return f"at least {low:,.4g}" if np.isfinite(low) else "any value"
 
 
 def _known(values: FloatArray) -> list[float | None]:

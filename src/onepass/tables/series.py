@@ -9,7 +9,7 @@ are those of a local clock, on which an hour comes twice in autumn, and one is l
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,7 @@ from onepass.tables.same_time import may_change, n_unsorted, one_per_time
 from onepass.tables.schema import check_has
 from onepass.tables.series_rows import Clock, KnownClock, SeriesColumns, SeriesRows, parse_rows
 
-__all__ = ["Series", "SeriesSummary", "SeriesTable", "read_series"]
+__all__ = ["KnownSeries", "Series", "SeriesSummary", "SeriesTable", "read_further", "read_series"]
 
 _MOST_GAP = 10_000  # steps
 _RUN = 5  # gaps of one size in a row that are another rhythm
@@ -199,6 +199,20 @@ def read_series(
     if not len(rows.times):
         raise SchemaError(Reason("no_rows", file=", ".join(source.name for source in sources), why=_why(rejects)))
     return _as_table(rows, columns, found, rhythm, seasons, rejects, len(good) - len(bad) + len(rejects))
+
+
+class KnownSeries(Protocol):
+    """What a model knows of its series, which further files have to fit."""
+
+    columns: SeriesColumns
+    rhythm: Rhythm
+    zone: str
+    seasons: tuple[float, ...]
+
+
+def read_further(sources: Sequence[Source], model: KnownSeries, notation: Notation = AS_WRITTEN) -> SeriesTable:
+    """Read further values of the series of a model, as `read_series` does."""
+    return read_series(sources, model.columns, notation, rhythm=model.rhythm, zone=model.zone, seasons=model.seasons)
 
 
 def _types(columns: SeriesColumns) -> dict[str, Any]:

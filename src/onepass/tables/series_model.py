@@ -119,14 +119,15 @@ class SeriesModel:
 
     def learn(self, table: SeriesTable) -> Self:
         """Learn the values of a further file, all of them or, if some are too old, none."""
-        first_that_counts = {key: one.end - self.forecasters.revisions for key, one in self._series.items()}
+        newest = max(one.end for one in self._series.values())
         for one in table.series:
-            earliest = first_that_counts.get(one.key, one.first)
+            end = self._series[one.key].end if one.key in self._series else one.first
+            earliest = min(end, newest - self.forecasters.revisions)
             old = int(np.isfinite(one.values[: max(earliest - one.first, 0)]).sum())
             if old:
                 last = self.rhythm.time_texts(self.rhythm.times(np.array([self._series[one.key].end - 1])), self.zone)
                 key = f"{one.key}: " if one.key else ""
-                window = self.forecasters.revisions
+                window = end - earliest
                 raise SchemaError(Reason("old_times", self.columns.time, old, key=key, last=last[0], window=window))
         self._learn(table.series, gaps=False)
         return self
@@ -140,7 +141,7 @@ class SeriesModel:
             self._series[one.key] = new
             self._counts[one.key] = self._counts.get(one.key, 0) + added
         for place, (key, one) in enumerate(self._series.items()):
-            kept = _RECENT if place < _DRAWN else max(1, self.forecasters.revisions)
+            kept = max(_RECENT if place < _DRAWN else 1, self.forecasters.revisions)
             drop = max(len(one.values) - kept, 0)
             last = one._replace(first=one.first + drop, values=one.values[drop:], inputs=one.inputs[drop:])
             self._series[key] = last
@@ -154,11 +155,6 @@ class SeriesModel:
     def keys(self) -> list[str]:
         """The keys of all series."""
         return list(self._series)
-
-    @property
-    def steps_with_inputs(self) -> int:
-        """Steps ahead for which inputs are known, in the series that has least."""
-        return min((len(one.ahead) for one in self._series.values()), default=0)
 
     def forecasts(self, horizon: int) -> Iterator[SeriesForecast]:
         """Predict the next values of all series that have at least two."""
@@ -255,7 +251,7 @@ def _check_values(table: SeriesTable) -> None:
 
 def _continued(known: Series, more: Series) -> Series:
     """The values of a series with those of a later file, which replace what they have in common."""
-    end = max(known.end, more.end)
+    end = max(known.end, more.end) if more.n_known else known.end
     values = np.full(end - known.first, np.nan)
     inputs = np.full((len(values), known.inputs.shape[1]), np.nan)
     for one in (known, more):
@@ -263,7 +259,8 @@ def _continued(known: Series, more: Series) -> Series:
         there = there[one.first + there >= known.first]
         values[one.first + there - known.first] = one.values[there]
         inputs[one.first + there - known.first] = one.inputs[there]
-    ahead = more.ahead if more.end >= known.end else more.ahead[known.end - more.end :]
+    unknown = np.full((max(more.end - end, 0), known.inputs.shape[1]), np.nan)
+    ahead = np.concatenate([unknown, more.ahead[max(end - more.end, 0) :]])
     if not len(more.ahead) and len(known.ahead):
         ahead = known.ahead[end - known.end :]
     return Series(known.key, known.first, values, inputs, ahead)

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from typing import Any
 
@@ -272,3 +273,9 @@ def test_what_counts_of_several_values_of_a_time(
 def test_each_row_is_counted_once(tmp_path: Path) -> None:
     table = read(tmp_path, [*PLAIN, "2024-03-01,bad", "2024-03-02,1,2,3", "soon,1"])
     assert (table.summary.rows, table.summary.rejected) == (len(PLAIN) + 3, 3)
+
+
+def test_columns_can_be_kept_as_data() -> None:
+    columns = SeriesColumns("date", "y", "shop", ("price", "promo"), "last", {"date": {"dates": True}})
+    data = json.loads(json.dumps(columns.to_data()))
+    assert SeriesColumns.from_data(data) == columns

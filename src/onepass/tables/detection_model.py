@@ -141,9 +141,8 @@ class DetectionModel:
         arrays: Arrays = {}
         for place, (_, own) in enumerate(states):
             arrays |= nested(f"scorer {place}", own)
-        columns = self.columns
         parameters: Parameters = {
-            "columns": {**vars(columns), "inputs": list(columns.inputs), "written": columns.written},
+            "columns": self.columns.to_data(),
             "rhythm": self.rhythm.to_data(),
             "zone": self.zone,
             "seasons": list(self.seasons),
@@ -157,9 +156,8 @@ class DetectionModel:
     @classmethod
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
         """Make the model that `export_state` described."""
-        columns = parameters["columns"]
         new = cls(
-            SeriesColumns(**{**columns, "inputs": tuple(columns["inputs"])}),
+            SeriesColumns.from_data(parameters["columns"]),
             Rhythm.from_data(parameters["rhythm"]),
             str(parameters["zone"]),
             tuple(as_number(one, "seasons") for one in parameters["seasons"]),

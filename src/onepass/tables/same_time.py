@@ -15,7 +15,7 @@ from onepass.tables.reasons import Reason
 from onepass.tables.rhythm import DAY, HOUR, Times
 from onepass.tables.series_rows import SeriesColumns, SeriesRows
 
-__all__ = ["SameTime", "may_change", "n_unsorted", "one_per_time"]
+__all__ = ["SameTime", "may_change", "n_unsorted", "one_per_time", "sorted_lines"]
 
 _SEVERAL = 3  # times with several values that may be those of several series
 _MONTHS_OF_CHANGE = (3, 4, 9, 10, 11)  # in which clocks are put forward or back, on a Sunday
@@ -104,7 +104,7 @@ def may_change(times: Times) -> NDArray[np.bool_]:
 
 def _same_time_error(rows: SeriesRows, columns: SeriesColumns, n: int, n_times: int) -> SchemaError:
     """What to ask: which value counts, or, if most times come several times, which series it belongs to."""
-    reason = Reason("several_values", columns.target, n, lines=_lines(rows.lines))
+    reason = Reason("several_values", columns.target, n, lines=sorted_lines(rows.lines))
     if columns.by is None and n >= _SEVERAL and 2 * n > n_times:
         return SchemaError(reason, suggestions={"by": "COLUMN"})
     return SchemaError(reason, suggestions={"duplicates": "last|mean|sum"})
@@ -131,6 +131,7 @@ def _merged(
     return rows._replace(values=values, inputs=inputs).taken(kept), codes[kept]
 
 
-def _lines(lines: NDArray[np.int64]) -> list[int]:
+def sorted_lines(lines: NDArray[np.int64]) -> list[int]:
+    """Lines of a file as data, in their order."""
     found: list[int] = np.sort(lines).tolist()
     return found

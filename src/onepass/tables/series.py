@@ -24,7 +24,7 @@ from onepass.tables.readers.source import Source
 from onepass.tables.reasons import Reason
 from onepass.tables.rejects import Reject, rejects_of
 from onepass.tables.rhythm import HOUR, Rhythm, Times, find_rhythm
-from onepass.tables.same_time import may_change, n_unsorted, one_per_time
+from onepass.tables.same_time import may_change, n_unsorted, one_per_time, sorted_lines
 from onepass.tables.schema import check_has
 from onepass.tables.series_rows import Clock, KnownClock, SeriesColumns, SeriesRows, parse_rows
 
@@ -296,13 +296,13 @@ def _check_rhythm(
         twice[start + 1 : stop] = np.diff(steps[start:stop]) == 0
     if not fits.all() or twice.any():
         odd = np.flatnonzero(~fits | twice)
-        lines, time = _lines(rows.lines[odd]), _shown(rows.times[odd[0]])
+        lines, time = sorted_lines(rows.lines[odd]), _shown(rows.times[odd[0]])
         raise SchemaError(Reason("off_rhythm", columns.time, len(odd), rhythm=rhythm.words(), time=time, lines=lines))
     for start, stop in bounds:
         apart = np.diff(steps[start:stop])
         if apart.max(initial=0) > _MOST_GAP:
             place = start + int(apart.argmax()) + 1
-            lines, time, gap = _lines(rows.lines[[place]]), _shown(rows.times[place]), int(apart.max())
+            lines, time, gap = sorted_lines(rows.lines[[place]]), _shown(rows.times[place]), int(apart.max())
             raise SchemaError(Reason("long_gap", columns.time, gap, time=time, lines=lines, most=_MOST_GAP))
         run = _other_rhythm(apart)
         if run is not None:
@@ -317,11 +317,6 @@ def _shown(time: Any) -> str:
     return (
         np.datetime_as_string(time.astype("datetime64[ns]"), unit="s").item() if time.dtype == np.int64 else str(time)
     )
-
-
-def _lines(lines: NDArray[np.int64]) -> list[int]:
-    found: list[int] = np.sort(lines).tolist()
-    return found
 
 
 def _other_rhythm(apart: NDArray[np.int64]) -> tuple[int, int] | None:

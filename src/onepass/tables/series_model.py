@@ -204,9 +204,8 @@ class SeriesModel:
         for place, one in enumerate(self._series.values()):
             parts = {"values": one.values, "inputs": one.inputs, "ahead": one.ahead}
             arrays |= {f"series {place} {name}": array for name, array in parts.items()}
-        columns = self.columns
         parameters: Parameters = {
-            "columns": {**vars(columns), "inputs": list(columns.inputs), "written": columns.written},
+            "columns": self.columns.to_data(),
             "rhythm": self.rhythm.to_data(),
             "zone": self.zone,
             "seasons": list(self.seasons),
@@ -223,8 +222,7 @@ class SeriesModel:
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
         """Make the model that `export_state` described."""
         new = cls.__new__(cls)
-        columns = parameters["columns"]
-        new.columns = SeriesColumns(**{**columns, "inputs": tuple(columns["inputs"])})
+        new.columns = SeriesColumns.from_data(parameters["columns"])
         new.rhythm = Rhythm.from_data(parameters["rhythm"])
         new.zone, new.seasons = str(parameters["zone"]), tuple(float(one) for one in parameters["seasons"])
         new.horizon = as_count(parameters["horizon"], "horizon")

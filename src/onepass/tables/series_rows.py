@@ -70,6 +70,15 @@ class SeriesColumns:
         """All columns that are read."""
         return [self.time, self.target, *([] if self.by is None else [self.by]), *self.inputs]
 
+    def to_data(self) -> Parameters:
+        """The columns as plain data."""
+        return {**vars(self), "inputs": list(self.inputs)}
+
+    @classmethod
+    def from_data(cls, data: Parameters) -> "SeriesColumns":
+        """Make the columns that `to_data` described."""
+        return cls(**{**data, "inputs": tuple(data["inputs"])})
+
 
 class SeriesRows(NamedTuple):
     """Rows of all files, column by column."""

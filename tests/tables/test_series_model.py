@@ -7,12 +7,13 @@ import pytest
 from onepass.files.checkpoint import from_bytes, to_bytes
 from onepass.files.lock import LockedError, locked
 from onepass.files.versions import undo
+from onepass.forecasting import Forecast
 from onepass.tables import forecast
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.forecasting import load_series_model
 from onepass.tables.readers.registry import open_source
 from onepass.tables.series import SeriesTable, read_further, read_series
-from onepass.tables.series_model import SeriesModel
+from onepass.tables.series_model import SeriesForecast, SeriesModel
 from onepass.tables.series_rows import SeriesColumns
 
 DAYS = np.arange("2024-01-01", "2024-06-01", dtype="datetime64[D]")
@@ -123,6 +124,14 @@ def test_inputs_without_values_do_not_move_the_forecast(tmp_path: Path) -> None:
     found = forecast(file, horizon=4, model=model)
     assert found["date"].to_pylist() == [f"2024-06-0{i}" for i in range(1, 5)]
     assert np.flatnonzero(found["mean"].to_numpy() > 5).tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(3000.0, "1,234,568"), (30.0, "1,234,568"), (3.0, "1,234,567.9"), (0.02, "1,234,567.890")]
+)
+def test_a_value_has_the_digits_that_its_uncertainty_leaves(size: float, text: str) -> None:
+    found = Forecast(np.zeros(3), np.eye(3) * size**2)
+    assert SeriesForecast("", 0, found, np.zeros(0)).value_text(1234567.8901) == text
 
 
 @pytest.mark.parametrize("values", [[3, 3], [0, 0, 0], [1, 2, 3], [5, 5, 5, 5, 5, 5, 5, 5, 5, 5]])

@@ -290,20 +290,10 @@ def _shown(model: "SeriesModel", found: "Sequence[SeriesForecast]") -> list[tupl
         places = [*range(min(each, steps))] if len(found) > 1 or steps <= each else [*range(each - 1), steps - 1]
         times = model.times(one.first, steps)
         for place in places:
-            numbers = (_number(value[place], one) for value in (one.forecast.mean, low, high))
+            numbers = (one.value_text(value[place]) for value in (one.forecast.mean, low, high))
             rows.append((times[place], *([one.key] if keyed else []), *numbers))
     left = len(found) * steps - (len(rows) - 1)
     return [*rows, (f"({left:,} more)", *[""] * (len(rows[0]) - 1))] if left else rows
-
-
-def _number(value: float, one: "SeriesForecast") -> str:
-    """A value with the digits that its uncertainty leaves."""
-    from math import floor, log10
-    from statistics import median
-
-    size = median(one.forecast.std.tolist())
-    decimals = min(max(1 - floor(log10(size)), 0), 6) if size > 0.0 else 2
-    return f"{value:.{decimals}f}"
 
 
 def write_table(out: Path, kind: str, table: Any) -> None:

@@ -85,6 +85,11 @@ class Rhythm:
             return np.asarray(int(self.start) + steps.astype(np.int64) * int(self.step))
         return np.asarray(self.start + steps * self.step)
 
+    def drawn_times(self, first: int, n: int) -> Any:
+        """The times of some steps as they are drawn: dates to the millisecond, or numbers."""
+        times = self.times(first + np.arange(n))
+        return times.astype("datetime64[ns]").astype("datetime64[ms]") if self.are_dates else times
+
     def _month_times(self, steps: NDArray[np.int64]) -> Times:
         start = int(self.start)
         months = (_months(np.array([start])) + steps * self.months).astype("datetime64[M]")

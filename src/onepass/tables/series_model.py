@@ -36,6 +36,12 @@ class SeriesForecast(NamedTuple):
     recent: FloatArray
     """The last values before it."""
 
+    def value_text(self, value: float) -> str:
+        """A value with the digits that its uncertainty leaves."""
+        size = float(np.median(self.forecast.std))
+        decimals = int(np.clip(1 - np.floor(np.log10(size)), 0, 6)) if size > 0.0 else 2
+        return f"{value:,.{decimals}f}"
+
 
 class Forecasters:
     """What forecasts the series: one forecaster, or a fleet of them.

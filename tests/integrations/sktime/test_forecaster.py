@@ -69,6 +69,8 @@ def test_inputs_of_some_steps_ahead_are_enough() -> None:
         (pd.date_range("2024-01-01", periods=120, freq="D"), 7),
         (pd.date_range("2024-01-05", periods=120, freq="B"), 5),
         (pd.date_range("2000-03-31", periods=120, freq="QE"), 4),
+        (pd.date_range("2000-01-31", periods=120, freq="BME"), 12),
+        (pd.date_range("2024-01-01", periods=120, freq="BMS"), 12),
         (pd.RangeIndex(120), "auto"),
     ],
 )

@@ -211,6 +211,15 @@ def test_times_that_do_not_fit_each_other_in_one_request_are_refused_together(ru
     assert running.model("one").status()["n_seen"] == 0
 
 
+def test_a_batch_with_a_late_value_is_learned_whole_or_not_at_all(running: Running) -> None:
+    learn(running, "one", [{"x": {"time": t}, "y": y} for t, y in enumerate(series(100))])
+    before = running.files()["one"], forecast(running, "one", recent=12)
+    batch = [{"x": {"time": 98}, "y": 0.0}, {"x": {"time": 300_000}, "y": 1.0}]
+    refused = problem(running, running.model("one").learn_rows(RowsRequest(records=batch)))
+    assert (refused.status, refused.code, refused.place) == (422, "out_of_rhythm", ("row", 2))
+    assert (running.files()["one"], forecast(running, "one", recent=12)) == before
+
+
 def test_a_forecast_needs_values_and_a_time_ahead(running: Running) -> None:
     model = running.model("one")
     assert problem(running, model.forecast(ForecastRequest(3))).status == 409

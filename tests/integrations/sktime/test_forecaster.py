@@ -10,6 +10,7 @@ pytest.importorskip("sktime", reason="sktime is not installed")
 from sktime.utils.estimator_checks import check_estimator
 
 from onepass.integrations.sktime import OnePassForecaster
+from onepass.integrations.sktime.forecaster import _seasons_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:PeriodDtype:FutureWarning")
 MONTHS = pd.period_range("2010-01", periods=120, freq="M")
@@ -69,8 +70,6 @@ def test_inputs_of_some_steps_ahead_are_enough() -> None:
         (pd.date_range("2024-01-01", periods=120, freq="D"), 7),
         (pd.date_range("2024-01-05", periods=120, freq="B"), 5),
         (pd.date_range("2000-03-31", periods=120, freq="QE"), 4),
-        (pd.date_range("2000-01-31", periods=120, freq="BME"), 12),
-        (pd.date_range("2024-01-01", periods=120, freq="BMS"), 12),
         (pd.RangeIndex(120), "auto"),
     ],
 )
@@ -80,6 +79,11 @@ def test_the_frequency_sets_the_season(index: pd.Index, season: object) -> None:
     assert own.index[0] > index[-1]
     seasons = (7, 365.25) if season == 7 else season
     np.testing.assert_array_equal(own, BayesianForecaster(seasons).learn(Y.to_numpy()).forecast(3).mean)
+
+
+@pytest.mark.parametrize(("freq", "seasons"), [("B", (5.0,)), ("BME", (12.0,)), ("BMS", (12.0,)), ("BQE", (4.0,))])
+def test_only_working_days_have_weeks_of_five(freq: str, seasons: tuple[float, ...]) -> None:
+    assert _seasons_of(pd.date_range("2000-01-31", periods=20, freq=freq)) == seasons
 
 
 def test_members_and_options_are_passed_on() -> None:

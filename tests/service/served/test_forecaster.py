@@ -252,6 +252,38 @@ def test_arrow_batches_have_a_column_of_times(running: Running) -> None:
     assert len(forecast(running, "many", key="a").steps) == 3
 
 
+@pytest.mark.parametrize(
+    "kind", [pa.timestamp("s"), pa.timestamp("ns"), pa.timestamp("ms", "Europe/Berlin"), pa.date32(), pa.date64()]
+)
+def test_arrow_times_have_any_unit(running: Running, kind: pa.DataType) -> None:
+    days = pa.array(np.array(["2030-01-01", "2030-01-02", "2030-01-03"], dtype="datetime64[D]"))
+    times = days.cast(pa.timestamp(kind.unit)).cast(kind) if pa.types.is_timestamp(kind) else days.cast(kind)
+    if kind == pa.timestamp("ns"):  # below a microsecond
+        times = pa.array(times.cast(pa.int64()).to_numpy() + 789).cast(kind)
+    table = pa.RecordBatch.from_arrays([times, pa.array([1.0, 2.0, 3.0])], ["time", "y"])
+    running.ask(running.model("one").learn_rows(RowsRequest(table=table)))
+    assert [one.time for one in forecast(running, "one", recent=3).recent] == [
+        f"2030-01-0{day}T00:00:00Z" for day in (1, 2, 3)
+    ]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        pa.array([1, 2], pa.time32("s")),
+        pa.array([1, 2], pa.time64("ns")),
+        pa.array([1, 2], pa.duration("ns")),
+        pa.array([10**15, 0], pa.timestamp("s")),
+        pa.array([2**31 - 1, 0], pa.date32()),
+        pa.nulls(2, pa.timestamp("us")),
+    ],
+)
+def test_arrow_columns_without_dates_are_refused(running: Running, times: pa.Array) -> None:
+    table = pa.RecordBatch.from_arrays([times, pa.array([1.0, 2.0])], ["time", "y"])
+    refused = problem(running, running.model("one").learn_rows(RowsRequest(table=table)))
+    assert (refused.status, refused.code, refused.place) == (422, "not_a_time", ("row", 1))
+
+
 @pytest.mark.parametrize("name", ["one", "many", "sales"])
 def test_a_crash_loses_nothing_and_a_replay_gives_the_same_bytes(tmp_path: Path, running: Running, name: str) -> None:
     rng = np.random.default_rng(1)

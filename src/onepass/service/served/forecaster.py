@@ -26,6 +26,7 @@ from onepass.service.served.columns import column_of
 from onepass.service.served.numbers import NumberRows
 from onepass.service.served.values import check_columns, refuse_keys
 from onepass.service.wire import (
+    Distribution,
     ForecastRequest,
     ForecastStep,
     Inputs,
@@ -33,7 +34,6 @@ from onepass.service.wire import (
     Key,
     Observed,
     Scalar,
-    Spread,
 )
 from onepass.tables.columns.values import plain
 from onepass.tables.targets import NumberTarget
@@ -266,7 +266,7 @@ class _SeriesRows(NumberRows):
         mean, var = np.array(moments).T
         return Prediction.gaussian(mean, var)
 
-    def forecast(self, request: ForecastRequest) -> tuple[list[ForecastStep], Spread, list[Observed]]:
+    def forecast(self, request: ForecastRequest) -> tuple[list[ForecastStep], Distribution, list[Observed]]:
         """The next steps, their sum, and the latest values."""
         key = self._key_of(request)
         self._check_known(key)
@@ -289,7 +289,7 @@ class _SeriesRows(NumberRows):
             )
         ]
         sums = [Interval(level, *map(float, total.interval(level))) for level in levels]
-        return steps, Spread(float(total.mean), float(total.std), sums), self._recent(request.recent, key)
+        return steps, Distribution(float(total.mean), float(total.std), sums), self._recent(request.recent, key)
 
     def _key_of(self, request: ForecastRequest) -> Any:
         bad: Bad = {}
@@ -467,8 +467,12 @@ def _read_time(value: Scalar, i: int, bad: Bad) -> tuple[float, float]:
 
 def _times_of(column: Any) -> list[Any]:
     """Times of an Arrow column as JSON would have them."""
-    if pa.types.is_temporal(column.type):
-        return [None if one is None else one.isoformat() for one in column.cast(pa.timestamp("us")).to_pylist()]
+    kind = column.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        in_utc = column.cast(pa.timestamp(kind.unit)) if pa.types.is_timestamp(kind) else column
+        column = in_utc.cast(pa.string())
+    elif pa.types.is_temporal(kind):  # a time of day or a duration
+        return [str(kind)] * len(column)
     found: list[Any] = column.to_pylist()
     return found
 

@@ -1,7 +1,7 @@
 """Times of values as steps: 0, 1, 2, .. in the rhythm of the series, so that gaps are known as missing values.
 
 Times are numbers, or dates. The step between the first two sets the rhythm unless one is given: a fixed time, or
-calendar months where these lie 28 to 31 days, a quarter or a year apart.
+calendar months where these lie 28 to 31 days, a quarter or a year apart, on the same day or at an end of the month.
 """
 
 from typing import Any

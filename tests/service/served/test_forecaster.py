@@ -220,6 +220,19 @@ def test_a_batch_with_a_late_value_is_learned_whole_or_not_at_all(running: Runni
     assert (running.files()["one"], forecast(running, "one", recent=12)) == before
 
 
+@pytest.mark.parametrize("name", ["one", "many"])
+def test_a_batch_is_learned_if_its_values_are_one_after_another(running: Running, name: str) -> None:
+    def rows(times: list[int]) -> list[dict[str, Any]]:
+        return [{"x": {"time": t}, "y": 1.0} | ({"key": "a"} if name == "many" else {}) for t in times]
+
+    learn(running, name, rows([10, 12]))
+    refused = problem(running, running.model(name).learn_rows(RowsRequest(records=rows([1, 2]))))
+    assert (refused.status, refused.code) == (422, "out_of_rhythm")  # 1 alone, before 10 and 12
+    assert running.model(name).status()["n_seen"] == 2
+    learn(running, name, rows([9, 8]))
+    assert running.model(name).status()["n_seen"] == 4
+
+
 def test_a_forecast_needs_values_and_a_time_ahead(running: Running) -> None:
     model = running.model("one")
     assert problem(running, model.forecast(ForecastRequest(3))).status == 409

@@ -181,7 +181,7 @@ class _SeriesRows(NumberRows):
     def _problem_of(self, X: FloatArray, keys: tuple[Any, ...] | None, places: list[int]) -> ProblemError | None:
         times = _as_times(X[places])
         try:
-            self._check(times, None if keys is None else [keys[i] for i in places])
+            self._check_in_order(times, None if keys is None else [keys[i] for i in places])
         except TooLateError as error:
             words = (
                 f"the value is {error.behind} steps older than the newest one, and only the last "
@@ -194,6 +194,16 @@ class _SeriesRows(NumberRows):
             return ProblemError(422, "bad value", str(error), field="x.time", code="out_of_rhythm")
         return None
 
+    def _check_in_order(self, times: NDArray[Any], keys: Sequence[Any] | None) -> None:
+        """Refuse times that can't be learned one after another: all together, or the first of them without the next.
+
+        The two earliest times set the rhythm while it may change, so that more of them change nothing.
+        """
+        self._check(times, keys)
+        if len(times) > 1:
+            first = int(np.argmin(times))
+            self._check(times[first : first + 1], None if keys is None else [keys[first]])
+
     # Learning.
 
     def learn(self, rows: Rows) -> PredictedRows:
@@ -202,7 +212,7 @@ class _SeriesRows(NumberRows):
         times, mean, var = _as_times(rows.X), np.full(n, np.nan), np.full(n, np.nan)
         held = np.zeros(n)
         with self._lock:
-            self._check(times, rows.keys)
+            self._check_in_order(times, rows.keys)
             for i in np.argsort(times, kind="stable").tolist():
                 key = None if rows.keys is None else rows.keys[i]
                 before = self.n_set_aside

@@ -1,6 +1,8 @@
 """``onepass detect``: what it prints and writes, goes on with, and refuses."""
 
 import csv
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -47,12 +49,33 @@ def test_alarms_are_printed_and_scores_written(run: Run, tmp_path: Path) -> None
     assert str(tmp_path) not in page
 
 
+def test_a_table_of_a_database_is_read_by_its_address(run: Run, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "t.db")) as database, database:
+        database.execute("CREATE TABLE hosts (ts TEXT, cpu REAL)")
+        database.executemany("INSERT INTO hosts VALUES (?, ?)", zip(map(str, HOURS), CPU.tolist(), strict=True))
+    done = run("detect", f"sqlite:///{tmp_path / 't.db'}?table=hosts", *OPTIONS)
+    assert done.code == 0, done.err
+    assert "3 alarms in 672 values" in done.out
+
+
+def test_the_share_of_rejected_rows_is_that_of_all_rows(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "m.csv"
+    file.write_text("ts,cpu\n" + "".join(f"{hour},{'x' if i % 2 else i}\n" for i, hour in enumerate(HOURS[:90])))
+    done = run("detect", file, *OPTIONS, "--max-rejects", "40%")
+    assert done.code == 1
+    assert "45 of 90 rows" in done.err
+
+
 def test_events_for_programs(run: Run, tmp_path: Path) -> None:
     done = run("detect", write(tmp_path / "metrics.csv"), *OPTIONS, "--json", "--side", "below")
     assert done.code == 0, done.err
     assert not [
         event for event in done.events if event["event"] == "alarm" and event["time"].startswith(str(HOURS[500]))
     ]
+    above = run("detect", write(tmp_path / "metrics.csv"), *OPTIONS, "--side", "above", "--html", tmp_path / "p.html")
+    assert "(at most " in above.out
+    assert "inf" not in above.out
+    assert "at most " in (tmp_path / "p.html").read_text()
     both = run("detect", write(tmp_path / "metrics.csv"), *OPTIONS, "--json")
     first = next(event for event in both.events if event["event"] == "alarm")
     assert first["name"] == "spike"

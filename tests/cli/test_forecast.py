@@ -1,12 +1,15 @@
 """``onepass forecast``: what it finds, prints and writes, goes on with, and refuses."""
 
 import csv
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from onepass.files.checkpoint import load
+from onepass.tables import forecast
 from onepass.tables.series_model import SeriesModel
 from tests.cli.conftest import Run
 
@@ -174,6 +177,26 @@ def test_damaged_rows_are_rejected_and_too_many_fail(run: Run, file: Path, tmp_p
     out.unlink()
     assert run("forecast", file, *OPTIONS, "--out", out, "--strict").code == 1
     assert not out.exists()
+
+
+def test_the_share_of_rejected_rows_is_that_of_all_rows(run: Run, file: Path) -> None:
+    lines = file.read_text().splitlines()[:91]
+    file.write_text("\n".join([lines[0], *(f"{line}x" if i % 2 else line for i, line in enumerate(lines[1:]))]) + "\n")
+    done = run("forecast", file, *OPTIONS, "--max-rejects", "40%")
+    assert done.code == 1
+    assert "45 of 90 rows" in done.err
+
+
+def test_a_table_of_a_database_is_read_by_its_address(run: Run, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "t.db")) as database, database:
+        database.execute("CREATE TABLE sales (date TEXT, sold REAL)")
+        database.executemany("INSERT INTO sales VALUES (?, ?)", zip(DAYS, SOLD.tolist(), strict=True))
+    out = tmp_path / "o.csv"
+    done = run("forecast", f"sqlite:///{tmp_path / 't.db'}?table=sales", *OPTIONS, "--out", out)
+    assert done.code == 0, done.err
+    assert rows(out)[0]["date"] == "2024-05-01"
+    found = forecast(f"sqlite:///{tmp_path / 't.db'}?table=sales", "date", "sold", horizon=7)
+    assert found["date"].to_pylist() == [row["date"] for row in rows(out)]
 
 
 def test_a_known_model_takes_no_options_of_a_new_one(run: Run, file: Path, tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -103,3 +104,17 @@ def test_a_missing_statsmodels_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onepass.evaluation.backtesting.is_installed", lambda package: False)
     with pytest.raises(ImportError, match="pip install statsmodels"):
         backtest(Y, 3, compare=["ets"])
+
+
+def test_a_forecast_that_is_certain_has_its_error_as_score_without_a_warning() -> None:
+    y = np.tile([1.0, 5.0, 9.0], 20)
+    y[-2] = 8.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = backtest(y, 3, season_length=3, origins=1)
+    assert found.scores[SEASONAL]["crps"] == found.scores[SEASONAL]["mase"] > 0.0
+
+
+def test_of_many_series_some_spread_over_all_are_scored() -> None:
+    found = backtest(dict.fromkeys(map(str, range(150)), Y[:40]), 2, origins=1)
+    assert found.forecasts == 100

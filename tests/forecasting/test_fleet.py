@@ -12,6 +12,7 @@ import pytest
 
 import onepass
 from onepass.forecasting import BayesianForecaster, ForecastingFleet, Member
+from onepass.forecasting.times import Clock
 
 MEMBERS = [Member((1, 2)), Member((1, 2), difference=1, logarithm=True)]
 
@@ -220,3 +221,14 @@ def test_copies_are_apart_and_go_on_as_the_original(copied: Callable[[Forecastin
     expected.learn(y[400:], keys=keys[400:])
     same(own.learn(y[400:], keys=keys[400:]), expected)
     same(model, expected)
+
+
+@pytest.mark.parametrize("revisions", [0, 3])
+def test_a_rhythm_that_is_set_is_not_guessed_from_the_first_times(revisions: int) -> None:
+    fleet = ForecastingFleet(revisions=revisions)
+    fleet.set_rhythm(Clock(False, 0.0, 1.0))
+    steps = np.array([0, *range(5, 40)])
+    fleet.learn_frame({"unique_id": ["a", *"b" * 35], "ds": steps.astype(float), "y": steps % 3})
+    assert fleet.times_ahead(2, "b").tolist() == [40, 41]
+    with pytest.raises(ValueError, match="has learned times"):
+        fleet.set_rhythm(Clock(False, 0.0, 2.0))

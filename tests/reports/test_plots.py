@@ -2,6 +2,7 @@ import io
 from itertools import combinations
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.image import imread
 
 from onepass.reports import plots
@@ -45,3 +46,14 @@ def test_the_style_ends_with_its_block() -> None:
 
 def test_a_line_through_many_points_loses_its_markers_only() -> None:
     assert plots.without_markers(plots.PAPER) == {key: plots.PAPER[key] for key in ("color", "linestyle")}
+
+
+def test_times_are_labelled_with_dates_or_by_their_name() -> None:
+    with plots.house_style():
+        _, axes = plots.new_figure(1, 2, 6.0, 2.0)
+        days = np.arange("2024-01-01", "2024-03-01", dtype="datetime64[D]")
+        for panel, times, are_dates in ((axes[0, 0], days, True), (axes[0, 1], np.arange(60), False)):
+            panel.plot(times, np.arange(60))
+            plots.label_times(panel, "hour", are_dates)
+    assert (axes[0, 0].get_xlabel(), axes[0, 1].get_xlabel()) == ("", "hour")
+    assert "Feb" in [label.get_text() for label in axes[0, 0].get_xticklabels()]

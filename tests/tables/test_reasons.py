@@ -144,6 +144,7 @@ WORDS: list[tuple[Reason, str]] = [
     (Reason("no_times", "day"), "the time column 'day' is empty"),
     (Reason("not_times", "day", "soon"), "'day' holds 'soon', which is neither a date nor a number"),
     (Reason("other_times", "day", expected="dates"), "must hold dates, as it did when the model was made"),
+    (Reason("other_clock", "day", expected="no offsets from UTC"), "must have no offsets from UTC, as they did"),
     (Reason("too_few_times", "day"), "no series has two different times in 'day'"),
     (Reason("too_few_values", "y", 1), "needs at least 2 values, got 1"),
     (Reason("no_values", "y"), "has no values, all are missing"),

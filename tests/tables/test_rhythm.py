@@ -93,6 +93,15 @@ def test_one_time_alone_shows_no_rhythm() -> None:
     assert find_rhythm([np.array([1.0]), np.array([2.0])]) is None
 
 
+def test_times_are_drawn_as_dates_or_numbers() -> None:
+    days = Rhythm(True, int(dates("2024-02-01", "2024-02-02", 1, "D")[0]), DAY)
+    assert (
+        days.drawn_times(28, 2).tolist()
+        == dates("2024-02-29", "2024-03-02", 1, "D").astype("M8[ns]").astype("M8[ms]").tolist()
+    )
+    assert Rhythm(False, 0.5, 0.25).drawn_times(2, 2).tolist() == [1.0, 1.25]
+
+
 def test_times_are_written_as_short_as_they_can_be() -> None:
     hours = Rhythm(True, int(dates("2024-02-01", "2024-02-02", 1, "D")[0]), DAY / 24)
     assert hours.time_texts(hours.times(np.array([1])), "+01:00") == ["2024-02-01T01:00+01:00"]

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from typing import Any
 
@@ -204,3 +205,77 @@ def test_equal_values_and_series_that_have_ended_are_said(tmp_path: Path) -> Non
     summary = read(tmp_path, lines, header="date,y,shop", by="shop").summary
     assert (summary.constant, summary.ended) == (("a",), 1)
     assert dict(summary.facts())["constant"] == "all values are equal in 1 series: a"
+
+
+def hours_at(first: str, n: int, offset: str) -> list[str]:
+    hours = np.arange(np.datetime64(first, "m"), np.datetime64(first, "m") + 60 * n, 60)
+    return [f"{hour}{offset},{i}" for i, hour in enumerate(hours)]
+
+
+def further(folder: Path, known: SeriesTable, lines: list[str]) -> SeriesTable:
+    file = folder / "further.csv"
+    file.write_text("\n".join(["date,y", *lines]) + "\n")
+    return read_series([open_source(str(file))], known.columns, rhythm=known.rhythm, zone=known.zone)
+
+
+@pytest.mark.parametrize("offset", ["+01:00", "-03:30", "Z"])
+@pytest.mark.parametrize(
+    "written", [("00:00", "Z"), ("02:00", "+02:00"), ("20:30", "-03:30")], ids=["utc", "summer", "far"]
+)
+def test_a_further_file_with_another_offset_goes_on_with_the_next_instant(
+    tmp_path: Path, offset: str, written: tuple[str, str]
+) -> None:
+    shift = {"+01:00": 60, "-03:30": -210, "Z": 0}[offset]
+    known = read(tmp_path, hours_at(str(np.datetime64("2024-03-29T00:00") + shift), 24, offset))
+    day = "2024-03-29" if written[1] == "-03:30" else "2024-03-30"
+    table = further(tmp_path, known, hours_at(f"{day}T{written[0]}", 3, written[1]))
+    assert table.series[0].first == known.series[0].end
+    assert table.zone == known.zone == offset
+    assert table.summary.first == f"{np.datetime64('2024-03-30T00:00') + shift}{offset}"
+
+
+@pytest.mark.parametrize(("first", "second"), [("+01:00", ""), ("", "+01:00"), ("", "Z")])
+def test_times_with_and_without_offsets_do_not_go_on_with_each_other(tmp_path: Path, first: str, second: str) -> None:
+    known = read(tmp_path, hours_at("2024-03-29T00:00", 24, first))
+    with pytest.raises(SchemaError) as caught:
+        further(tmp_path, known, hours_at("2024-03-30T00:00", 3, second))
+    assert caught.value.reason.code == "other_clock"
+
+
+def test_days_are_the_same_days_in_summer(tmp_path: Path) -> None:
+    known = read(tmp_path, [f"{day}T00:00+01:00,1" for day in DAYS])
+    table = further(tmp_path, known, ["2024-03-01T00:00+02:00,1", "2024-03-02T00:00+02:00,1"])
+    assert (table.series[0].first, table.summary.last) == (known.series[0].end, "2024-03-02")
+
+
+@pytest.mark.parametrize(
+    ("values", "how", "expected"),
+    [
+        ((1, 2, 1), "last", 1.0),
+        ((1, 1, 2), "last", 2.0),
+        ((2, "", 1, ""), "last", 1.0),
+        ((5, 5, 3), "sum", 13.0),
+        ((5, 5), "sum", 10.0),
+        ((5, 5, "", 2), "mean", 4.0),
+        (("", ""), "sum", np.nan),
+        ((5, 5), "error", 5.0),
+    ],
+)
+def test_what_counts_of_several_values_of_a_time(
+    tmp_path: Path, values: tuple[Any, ...], how: str, expected: float
+) -> None:
+    table = read(
+        tmp_path, [*(f"2024-01-03,{value}" for value in values), "2024-01-04,9", "2024-01-02,8"], duplicates=how
+    )
+    np.testing.assert_equal(table.series[0].values, [8.0, expected, 9.0])
+
+
+def test_each_row_is_counted_once(tmp_path: Path) -> None:
+    table = read(tmp_path, [*PLAIN, "2024-03-01,bad", "2024-03-02,1,2,3", "soon,1"])
+    assert (table.summary.rows, table.summary.rejected) == (len(PLAIN) + 3, 3)
+
+
+def test_columns_can_be_kept_as_data() -> None:
+    columns = SeriesColumns("date", "y", "shop", ("price", "promo"), "last", {"date": {"dates": True}})
+    data = json.loads(json.dumps(columns.to_data()))
+    assert SeriesColumns.from_data(data) == columns

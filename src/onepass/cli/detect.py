@@ -73,7 +73,8 @@ _OF_NEW = ("time", "target", "by", "season", "duplicates", "false_alarms", "side
     type=click.Choice(["error", "last", "mean", "sum"]),
     default="error",
     show_default=True,
-    help="What counts if a time has several values that differ. Rows that are repeated as they are count once.",
+    help="What counts if a time has several values: the last one, or the mean or sum of all. By default rows that are "
+    "repeated as they are count once, and values that differ are refused.",
 )
 @click.option(
     "--model",
@@ -124,11 +125,11 @@ def detect(
 
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
         from onepass.tables.columns.notation import Notation
-        from onepass.tables.readers.paths import expand
+        from onepass.tables.readers.addresses import located
         from onepass.tables.readers.registry import open_source
 
         is_new = _is_new(model, given)
-        inputs = expand(files)
+        inputs, reading = located(files, reading)
         outputs = {"out": out, "html": html} | ({"model": model} if is_new else {})
         check_distinct_paths(
             [*inputs, *([] if is_new or model is None else [model])], **outputs, rejects=rejecting.rejects
@@ -196,21 +197,21 @@ def _continued(
 ) -> "tuple[DetectionModel, SeriesTable]":
     from onepass.files.checkpoint import CheckpointError, load
     from onepass.tables.detection_model import DetectionModel
-    from onepass.tables.series import read_series
+    from onepass.tables.series import read_further
 
     assert path is not None
     known = load(path)
     if not isinstance(known, DetectionModel):
         kind = type(known).__name__
         raise CheckpointError(f"{path} has a {kind}; 'onepass detect' goes on with models that it has made")
-    return known, read_series(sources, known.columns, notation, rhythm=known.rhythm, seasons=known.seasons)
+    return known, read_further(sources, known, notation)
 
 
 def _report(console: Console, log: Rejects, table: "SeriesTable") -> None:
     """Say what was found in the files, and fail if too many of their rows are not what they should be."""
     for file, reject in table.rejects:
         log.add(file, (reject,))
-    log.judge(table.summary.rows + len(table.rejects), 1.0)
+    log.judge(table.summary.rows, 1.0)
     log.judge_all()
     for name, words in table.summary.facts():
         console.fact(name, words)
@@ -218,13 +219,16 @@ def _report(console: Console, log: Rejects, table: "SeriesTable") -> None:
 
 def _tell_alarms(console: Console, model: "DetectionModel", scored: "Sequence[SeriesScores]") -> int:
     """Print the alarms, and count them."""
+    from onepass.tables.detection_model import limit_words
+
     for one in scored:
         found = one.scores
         for i in one.alarms:
             (time,) = model.times(one.first + i, 1)
             parts = {"value": one.values[i], "expected": found.expected[i], "low": found.low[i], "high": found.high[i]}
-            value, expected, low, high = (f"{part:.4g}" for part in parts.values())
-            words = f"{one.key + ', ' if one.key else ''}{time}: {value}, expected {expected} ({low} to {high})"
+            limits = limit_words(parts["low"], parts["high"])
+            name = f"{one.key}, {time}" if one.key else time
+            words = f"{name}: {parts['value']:,.4g}, expected {parts['expected']:,.4g} ({limits})"
             facts = {name: float(part) if isfinite(part) else None for name, part in parts.items()}
             console.fact(str(found.kind[i]), words, "alarm", time=time, series=one.key, **facts)
     return sum(len(one.alarms) for one in scored)

@@ -62,7 +62,8 @@ _OF_NEW = ("time", "target", "by", "inputs", "season", "duplicates")
     type=click.Choice(["error", "last", "mean", "sum"]),
     default="error",
     show_default=True,
-    help="What counts if a time has several values that differ. Rows that are repeated as they are count once.",
+    help="What counts if a time has several values: the last one, or the mean or sum of all. By default rows that are "
+    "repeated as they are count once, and values that differ are refused.",
 )
 @options.level
 @click.option(
@@ -131,11 +132,11 @@ def forecast(
 
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
         from onepass.tables.columns.notation import Notation
-        from onepass.tables.readers.paths import expand
+        from onepass.tables.readers.addresses import located
         from onepass.tables.readers.registry import open_source
 
         is_new = _is_new(files, model, given)
-        inputs = expand(files)
+        inputs, reading = located(files, reading)
         outputs = {"out": out, "html": html} | ({"model": model} if is_new else {})
         check_distinct_paths(
             [*inputs, *([] if is_new or model is None else [model])], **outputs, rejects=rejecting.rejects
@@ -227,13 +228,13 @@ class _Job(NamedTuple):
     def continued(self, path: Path | None, log: Rejects) -> "tuple[SeriesModel, SeriesTable | None]":
         """The model in a file, with the values of further files."""
         from onepass.tables.forecasting import load_series_model
-        from onepass.tables.series import read_series
+        from onepass.tables.series import read_further
 
         assert path is not None
         known = load_series_model(path)
         if not self.sources:
             return known, None
-        table = read_series(self.sources, known.columns, self.notation, rhythm=known.rhythm, seasons=known.seasons)
+        table = read_further(self.sources, known, self.notation)
         self._report(table, log)
         return known.learn(table), table
 
@@ -241,7 +242,7 @@ class _Job(NamedTuple):
         """Say what was found in the files, and fail if too many of their rows are not what they should be."""
         for file, reject in table.rejects:
             log.add(file, (reject,))
-        log.judge(table.summary.rows + len(table.rejects), 1.0)
+        log.judge(table.summary.rows, 1.0)
         log.judge_all()
         for name, words in table.summary.facts():
             self.console.fact(name, words)
@@ -289,20 +290,10 @@ def _shown(model: "SeriesModel", found: "Sequence[SeriesForecast]") -> list[tupl
         places = [*range(min(each, steps))] if len(found) > 1 or steps <= each else [*range(each - 1), steps - 1]
         times = model.times(one.first, steps)
         for place in places:
-            numbers = (_number(value[place], one) for value in (one.forecast.mean, low, high))
+            numbers = (one.value_text(value[place]) for value in (one.forecast.mean, low, high))
             rows.append((times[place], *([one.key] if keyed else []), *numbers))
     left = len(found) * steps - (len(rows) - 1)
     return [*rows, (f"({left:,} more)", *[""] * (len(rows[0]) - 1))] if left else rows
-
-
-def _number(value: float, one: "SeriesForecast") -> str:
-    """A value with the digits that its uncertainty leaves."""
-    from math import floor, log10
-    from statistics import median
-
-    size = median(one.forecast.std.tolist())
-    decimals = min(max(1 - floor(log10(size)), 0), 6) if size > 0.0 else 2
-    return f"{value:.{decimals}f}"
 
 
 def write_table(out: Path, kind: str, table: Any) -> None:

@@ -109,20 +109,19 @@ def check_passes(passes: int, drift: float | str) -> None:
 @contextmanager
 def only_writer(path: Path, wait: float) -> "Iterator[VersionedFile]":
     """Keep other processes from writing a model for the length of the block, and clear what killed ones left behind."""
+    from onepass.files import versions
     from onepass.files.atomic import clear_drafts
-    from onepass.files.lock import LockedError, locked
-    from onepass.files.versions import VersionedFile
+    from onepass.files.lock import LockedError
     from onepass.tables.progress import partial_path
 
     with ExitStack() as held:
         try:
-            held.enter_context(locked(path, wait))
+            file = held.enter_context(versions.only_writer(path, wait))
         except LockedError as error:
             waited = "; --wait 10m waits for it" if not wait else f", for longer than --wait {wait:g}s"
             raise click.ClickException(f"{error}{waited}.") from None
-        for one in (path, partial_path(path)):
-            clear_drafts(one)
-        yield VersionedFile(path)
+        clear_drafts(partial_path(path))
+        yield file
 
 
 def given_files(

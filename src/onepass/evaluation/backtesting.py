@@ -223,9 +223,7 @@ def _backtest(
         rivals[ETS] = lambda y, h: _ets(y, h, period)
     tallies = {name: _Tally(steps) for name in (OURS, *rivals)}
     failed: dict[str, str] = {}
-    scored = [
-        series[at] for at in np.unique(np.linspace(0, len(series) - 1, min(len(series), _MOST_SERIES)).astype(int))
-    ]
+    scored = [series[at] for at in _spread(len(series))]
     done, forecasts = first, 0
     for point in points:
         model.learn([cut for one in series if len((cut := _part(one, done, point)).values)])
@@ -350,10 +348,11 @@ def _scale(past: FloatArray, period: int) -> float:
 
 def _crps(y: FloatArray, mean: FloatArray, std: FloatArray) -> FloatArray:
     """The continuous ranked probability score of Gaussian forecasts, in units of the values."""
-    std = np.maximum(std, 1e-300)
-    z = (y - mean) / std
+    error = np.abs(y - mean)
+    z = np.divide(y - mean, std, out=np.zeros_like(error), where=std > 0.0)
     density = np.exp(-0.5 * np.square(z)) / np.sqrt(2.0 * np.pi)
-    return np.asarray(std * (z * (2.0 * ndtr(z) - 1.0) + 2.0 * density - 1.0 / np.sqrt(np.pi)))
+    found = std * (z * (2.0 * ndtr(z) - 1.0) + 2.0 * density - 1.0 / np.sqrt(np.pi))
+    return np.where(std > 0.0, found, error)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -9,12 +9,14 @@ import hashlib
 import os
 import re
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from onepass.files.atomic import atomic_file, write_atomically, write_in_pieces
+from onepass.files.atomic import atomic_file, clear_drafts, write_atomically, write_in_pieces
+from onepass.files.lock import locked
 
-__all__ = ["ChangedError", "NothingToUndoError", "VersionedFile", "previous_path", "undo", "version"]
+__all__ = ["ChangedError", "NothingToUndoError", "VersionedFile", "only_writer", "previous_path", "undo", "version"]
 
 _SHORT = 12  # hexadecimal digits of a version in a name
 
@@ -103,6 +105,20 @@ class VersionedFile:
         self.version = new
         self._before = None if self._before is None else kept
         _forget_previous(self.path, but=self._before)
+
+
+@contextmanager
+def only_writer(path: Path, wait: float = 0.0) -> Iterator[VersionedFile]:
+    """Keep other processes from writing a file for the length of the block, and clear what killed ones left behind.
+
+    Raises
+    ------
+    LockedError
+        If another process holds the lock of the file for longer than ``wait`` seconds.
+    """
+    with locked(path, wait):
+        clear_drafts(path)
+        yield VersionedFile(path)
 
 
 def previous_path(path: Path, current: str) -> Path:

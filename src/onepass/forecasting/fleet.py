@@ -218,6 +218,15 @@ class ForecastingFleet:
             raise KeyError(f"no values of the series {key!r} have been learned")
         return self._steps[key] if self._recent is None else self._recent.newest(key)
 
+    def set_rhythm(self, clock: Clock) -> None:
+        """Set the rhythm of the times of a fleet that has learned none; else the first two that differ show it."""
+        if self._rhythm is not None:
+            raise ValueError("the fleet has learned times, which have shown their rhythm")
+        if self._recent is None:
+            self._clock = clock.copy()
+        else:
+            self._recent.clock = clock.copy()
+
     def _clock_for(self, times: NDArray[Any]) -> Clock:
         """The fleet's clock, or one that these times set."""
         if self._rhythm is not None:

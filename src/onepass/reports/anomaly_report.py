@@ -2,16 +2,25 @@
 
 from collections.abc import Sequence
 from os.path import basename
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
 from onepass.reports.forecast_report import found_section
 from onepass.reports.html import Picture, Report, Section, Table
-from onepass.reports.plots import BAND, BASELINE, BLACK, GREY, PAPER, house_style, new_figure, render, short
-from onepass.tables.detection_model import DetectionModel, SeriesScores
+from onepass.reports.plots import (
+    BAND,
+    BASELINE,
+    BLACK,
+    GREY,
+    PAPER,
+    house_style,
+    label_times,
+    new_figure,
+    render,
+    short,
+)
+from onepass.tables.detection_model import DetectionModel, SeriesScores, limit_words
 from onepass.tables.series import SeriesSummary
 
 __all__ = ["anomaly_report"]
@@ -64,10 +73,10 @@ def _alarms(model: DetectionModel, scored: Sequence[SeriesScores]) -> Section:
     for one in scored:
         for i in one.alarms:
             (time,) = model.times(one.first + i, 1)
-            numbers = (one.values[i], one.scores.expected[i], one.scores.low[i], one.scores.high[i])
+            numbers = (f"{number:,.4g}" for number in (one.values[i], one.scores.expected[i]))
             name = f"{one.key}, {time}" if one.key else time
-            rows.append((name, str(one.scores.kind[i]), *(f"{number:,.4g}" for number in numbers)))
-    columns = ("time", "alarm", "value", "expected", "from", "to")
+            rows.append((name, str(one.scores.kind[i]), *numbers, limit_words(one.scores.low[i], one.scores.high[i])))
+    columns = ("time", "alarm", "value", "expected", "limits")
     title = f"The first {_MOST_ROWS} of {len(rows):,} alarms" if len(rows) > _MOST_ROWS else "All alarms"
     return Section(
         name="alarms",
@@ -95,7 +104,7 @@ def _drawn(model: DetectionModel, shown: Sequence[SeriesScores]) -> bytes:
 
 def _draw(panel: Axes, model: DetectionModel, one: SeriesScores) -> None:
     start = max(len(one.values) - _MOST_DRAWN, 0)
-    times = _axis(model, one.first + start, len(one.values) - start)
+    times = model.rhythm.drawn_times(one.first + start, len(one.values) - start)
     values, found = one.values[start:], one.scores
     spread = np.nanmax(values) - np.nanmin(values)
     bottom, top = np.nanmin(values) - 0.1 * spread, np.nanmax(values) + 0.1 * spread
@@ -107,15 +116,5 @@ def _draw(panel: Axes, model: DetectionModel, one: SeriesScores) -> None:
         at = np.flatnonzero(found.kind[start:] == kind)
         panel.plot(times[at], values[at], linestyle="", marker=marker, markersize=6, color=BASELINE["color"])
     panel.margins(x=0.01)
-    if model.rhythm.are_dates:
-        locator = AutoDateLocator(minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
-        panel.xaxis.set_major_locator(locator)
-        panel.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
-    else:
-        panel.set_xlabel(short(model.columns.time))
+    label_times(panel, model.columns.time, model.rhythm.are_dates)
     panel.set_ylabel(short(model.columns.target))
-
-
-def _axis(model: DetectionModel, first: int, n: int) -> Any:
-    times = model.rhythm.times(first + np.arange(n))
-    return times.astype("datetime64[ns]").astype("datetime64[ms]") if model.rhythm.are_dates else times

@@ -2,15 +2,13 @@
 
 from collections.abc import Sequence
 from os.path import basename
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
 from onepass.evaluation.backtesting import LEVELS, NAIVE, OURS, SEASONAL, Backtest
 from onepass.reports.html import Claim, Picture, Report, Section, Table, Verdict
-from onepass.reports.plots import BAND, BLACK, GREY, PAPER, drawn, house_style, new_figure, render, short
+from onepass.reports.plots import BAND, BLACK, GREY, PAPER, drawn, house_style, label_times, new_figure, render, short
 from onepass.tables.series import SeriesSummary
 from onepass.tables.series_model import SeriesForecast, SeriesModel
 
@@ -115,10 +113,10 @@ def _forecast(model: SeriesModel, forecasts: Sequence[SeriesForecast]) -> Sectio
     low, high = first.forecast.interval(0.95)
     times = model.times(first.first, len(low))
     series = f" of {first.key}" if first.key else ""
+    text, mean = first.value_text, first.forecast.mean
     reading = (
-        f"For {times[0]}{series} {_text(first.forecast.mean[0], first)} is expected, and with a probability of 95 % a "
-        f"value from {_text(low[0], first)} to {_text(high[0], first)}; for {times[-1]} "
-        f"{_text(first.forecast.mean[-1], first)}, from {_text(low[-1], first)} to {_text(high[-1], first)}."
+        f"For {times[0]}{series} {text(mean[0])} is expected, and with a probability of 95 % a value from "
+        f"{text(low[0])} to {text(high[0])}; for {times[-1]} {text(mean[-1])}, from {text(low[-1])} to {text(high[-1])}."
     )
     return Section(
         name="forecast",
@@ -131,13 +129,6 @@ def _forecast(model: SeriesModel, forecasts: Sequence[SeriesForecast]) -> Sectio
     )
 
 
-def _text(value: float, one: SeriesForecast) -> str:
-    """A value with the digits that its uncertainty leaves."""
-    size = float(np.median(one.forecast.std))
-    decimals = int(np.clip(1 - np.floor(np.log10(size)), 0, 6)) if size > 0.0 else 2
-    return f"{value:,.{decimals}f}"
-
-
 def _values(model: SeriesModel, forecasts: Sequence[SeriesForecast]) -> Table:
     rows: list[tuple[str, ...]] = []
     keyed = model.columns.by is not None
@@ -145,7 +136,7 @@ def _values(model: SeriesModel, forecasts: Sequence[SeriesForecast]) -> Table:
         n = len(one.forecast)
         limits = [limit for level in (0.8, 0.95) for limit in one.forecast.interval(level)]
         for place, time in enumerate(model.times(one.first, n)):
-            cells = [_text(values[place], one) for values in (one.forecast.mean, *limits)]
+            cells = [one.value_text(values[place]) for values in (one.forecast.mean, *limits)]
             rows.append((f"{one.key}, {time}" if keyed else time, *cells))
     caption = f"The first {_MOST_ROWS} of {len(rows):,} values" if len(rows) > _MOST_ROWS else "All values"
     columns = ("time", "mean", "80 % from", "to", "95 % from", "to")
@@ -171,8 +162,8 @@ def _draw_fan(panel: Axes, model: SeriesModel, one: SeriesForecast) -> None:
     season = model.seasons[0] if model.seasons else 1.0
     n = min(len(one.recent), max(int(_HISTORY * steps), int(3 * season), _LEAST_HISTORY))
     past = one.recent[len(one.recent) - n :]
-    before = _axis(model, one.first - n, n)
-    ahead = _axis(model, one.first, steps)
+    before = model.rhythm.drawn_times(one.first - n, n)
+    ahead = model.rhythm.drawn_times(one.first, steps)
     known = np.flatnonzero(np.isfinite(past))
     panel.plot(before[known], past[known], color=BLACK, linewidth=1.1)
     for level in _FANS:
@@ -183,18 +174,8 @@ def _draw_fan(panel: Axes, model: SeriesModel, one: SeriesForecast) -> None:
     panel.margins(x=0.01)
     if steps == 1:
         panel.plot(ahead, one.forecast.mean, **PAPER)
-    if model.rhythm.are_dates:
-        locator = AutoDateLocator(minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
-        panel.xaxis.set_major_locator(locator)
-        panel.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
-    else:
-        panel.set_xlabel(short(model.columns.time))
+    label_times(panel, model.columns.time, model.rhythm.are_dates)
     panel.set_ylabel(short(model.columns.target))
-
-
-def _axis(model: SeriesModel, first: int, n: int) -> Any:
-    times = model.rhythm.times(first + np.arange(n))
-    return times.astype("datetime64[ns]").astype("datetime64[ms]") if model.rhythm.are_dates else times
 
 
 # The backtest.
@@ -242,7 +223,7 @@ def _draw_coverage(panel: Axes, tested: Backtest) -> None:
 def found_section(found: SeriesSummary) -> Section:
     """What was found in the files."""
     rows = tuple((name, words) for name, words in found.facts())
-    read = f"{found.rejected:,} of {found.rows + found.rejected:,} rows could not be read."
+    read = f"{found.rejected:,} of {found.rows:,} rows could not be read."
     return Section(
         name="found",
         title="What was found in the file",

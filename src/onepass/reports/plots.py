@@ -12,6 +12,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
@@ -29,6 +30,7 @@ __all__ = [
     "house_style",
     "label_panels",
     "label_rows",
+    "label_times",
     "legend_below",
     "new_figure",
     "render",
@@ -152,6 +154,16 @@ def short(text: str) -> str:
     """A name as a label of an axis."""
     text = text.replace("$", r"\$")
     return text if len(text) <= 36 else text[:35] + "…"
+
+
+def label_times(panel: Axes, name: str, are_dates: bool) -> None:
+    """Label the horizontal axis: with dates, or with the name of times that are numbers."""
+    if are_dates:
+        locator = AutoDateLocator(minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
+        panel.xaxis.set_major_locator(locator)
+        panel.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    else:
+        panel.set_xlabel(short(name))
 
 
 def legend_below(panel: Axes) -> None:

@@ -16,7 +16,7 @@ from onepass.tables.rhythm import Rhythm
 from onepass.tables.series import Series, SeriesTable
 from onepass.tables.series_rows import SeriesColumns
 
-__all__ = ["DetectionModel", "SeriesScores"]
+__all__ = ["DetectionModel", "SeriesScores", "limit_words"]
 
 _OUTPUTS = ("expected", "low", "high", "tail", "score", "alarm")
 
@@ -141,9 +141,8 @@ class DetectionModel:
         arrays: Arrays = {}
         for place, (_, own) in enumerate(states):
             arrays |= nested(f"scorer {place}", own)
-        columns = self.columns
         parameters: Parameters = {
-            "columns": {**vars(columns), "inputs": list(columns.inputs), "written": columns.written},
+            "columns": self.columns.to_data(),
             "rhythm": self.rhythm.to_data(),
             "zone": self.zone,
             "seasons": list(self.seasons),
@@ -157,9 +156,8 @@ class DetectionModel:
     @classmethod
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
         """Make the model that `export_state` described."""
-        columns = parameters["columns"]
         new = cls(
-            SeriesColumns(**{**columns, "inputs": tuple(columns["inputs"])}),
+            SeriesColumns.from_data(parameters["columns"]),
             Rhythm.from_data(parameters["rhythm"]),
             str(parameters["zone"]),
             tuple(as_number(one, "seasons") for one in parameters["seasons"]),
@@ -171,6 +169,21 @@ class DetectionModel:
             new.scorers[str(key)] = AnomalyScorer.from_state(state, under(f"scorer {place}", arrays))
             new._ends[str(key)] = int(as_number(end, "end"))
         return new
+
+
+def limit_words(low: float, high: float) -> str:
+    """The limits between which a value is not an alarm of its own; infinite where there is none.
+
+    Examples
+    --------
+    >>> limit_words(-1.25, 11.5), limit_words(float("-inf"), 11.5)
+    ('-1.25 to 11.5', 'at most 11.5')
+    """
+    if np.isfinite([low, high]).all():
+        return f"{low:,.4g} to {high:,.4g}"
+    if np.isfinite(high):
+        return f"at most {high:,.4g}"
+    return f"at least {low:,.4g}" if np.isfinite(low) else "any value"
 
 
 def _known(values: FloatArray) -> list[float | None]:

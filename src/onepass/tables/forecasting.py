@@ -2,17 +2,20 @@
 
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from onepass.files.checkpoint import CheckpointError, load, save
+from onepass.files.checkpoint import CheckpointError, load, to_bytes
+from onepass.files.versions import only_writer
 from onepass.forecasting.members import as_seasons
 from onepass.tables.columns.notation import AS_WRITTEN
+from onepass.tables.readers.addresses import located
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
-from onepass.tables.readers.paths import FilePath, expand
+from onepass.tables.readers.paths import FilePath
 from onepass.tables.readers.registry import open_source
-from onepass.tables.series import SeriesTable, read_series
+from onepass.tables.series import SeriesTable, read_further, read_series
 from onepass.tables.series_model import SeriesModel
 from onepass.tables.series_rows import SeriesColumns
 
@@ -20,6 +23,7 @@ __all__ = ["REVISIONS", "forecast", "load_series_model"]
 
 REVISIONS = 30
 """Steps of which values may be corrected, unless that is more than a tenth of a series."""
+_OF_NEW = ("by", "inputs", "season", "duplicates", "revisions")
 
 
 def forecast(
@@ -49,7 +53,8 @@ def forecast(
     season : season length in steps, or several; by default those of the frequency
     duplicates : "error", or what counts of several values of one time: "last", "mean", "sum"
     revisions : of how many last steps a later file may correct values
-    model : file in which the model is kept, to go on with further values
+    model : file in which the model is kept, to go on with further values; its columns and settings are known then.
+        What stood there before is kept for ``onepass undo``
     level : probability with which a new value lies between ``lower`` and ``upper``; of several levels these columns
         are ``lower_50``, ``upper_50`` and so on
     reading : how files are read, where that is not to be found out
@@ -64,26 +69,36 @@ def forecast(
     >>> table["day"].to_pylist(), [round(mean) for mean in table["mean"].to_pylist()]
     (['2024-01-29', '2024-01-30', '2024-01-31'], [11, 12, 13])
     """
-    sources = [open_source(file, reading) for file in expand(files)]
+    found_files, reading = located(files, reading)
+    sources = [open_source(file, reading) for file in found_files]
     notation = reading.notation or AS_WRITTEN
-    if time is not None and target is not None:
-        columns = SeriesColumns(time, target, by, tuple(inputs), duplicates)
-        table = read_series(sources, columns, notation, seasons=None if season is None else as_seasons(season))
-        _warn(table)
-        known = SeriesModel(table, horizon, revisions)
-    elif model is not None and time is None and target is None:
-        known = load_series_model(model)
-        if sources:
-            known.learn(
-                table := read_series(sources, known.columns, notation, rhythm=known.rhythm, seasons=known.seasons)
-            )
+    goes_on = time is None and target is None and model is not None
+    if goes_on:
+        defaults = (None, (), None, "error", REVISIONS)
+        given = zip(_OF_NEW, (by, tuple(inputs), season, duplicates, revisions), defaults, strict=True)
+        _check_not_given([name for name, value, default in given if value != default])
+    with nullcontext() if model is None or not sources else only_writer(Path(model)) as file:
+        if model is not None and goes_on:
+            known = load_series_model(model)
+            if sources:
+                _warn(table := read_further(sources, known, notation))
+                known.learn(table)
+        elif time is not None and target is not None:
+            columns = SeriesColumns(time, target, by, tuple(inputs), duplicates)
+            table = read_series(sources, columns, notation, seasons=None if season is None else as_seasons(season))
             _warn(table)
-    else:
-        raise ValueError("give time and target, for a new model, or model, to go on with one")
-    found = known.table(list(known.forecasts(horizon)), level)
-    if model is not None and sources:
-        save(known, model)
+            known = SeriesModel(table, horizon, revisions)
+        else:
+            raise ValueError("give time and target, for a new model, or model, to go on with one")
+        found = known.table(list(known.forecasts(horizon)), level)
+        if file is not None:
+            file.write(to_bytes(known))
     return found
+
+
+def _check_not_given(names: Sequence[str]) -> None:
+    if names:
+        raise ValueError(f"{', '.join(names)}: a saved model has its own; leave out, or give time and target as well")
 
 
 def load_series_model(path: str | PathLike[str]) -> SeriesModel:

@@ -206,6 +206,7 @@ _WORDS = {
     "not_times": "the time column {column!r} holds {shown}, which is neither a date nor a number; give the way "
     "in which dates are written, such as %d/%m/%Y",
     "other_times": "the time column {column!r} must hold {expected}, as it did when the model was made",
+    "other_clock": "the times in {column!r} must have {expected}, as they did when the model was made",
     "too_few_times": "no series has two different times in {column!r}, so the time between values is unknown; a "
     "forecast needs at least 2 values",
     "too_few_values": "a forecast of {column!r} needs at least 2 values, got {value}",

@@ -85,6 +85,11 @@ class Rhythm:
             return np.asarray(int(self.start) + steps.astype(np.int64) * int(self.step))
         return np.asarray(self.start + steps * self.step)
 
+    def drawn_times(self, first: int, n: int) -> Any:
+        """The times of some steps as they are drawn: dates to the millisecond, or numbers."""
+        times = self.times(first + np.arange(n))
+        return times.astype("datetime64[ns]").astype("datetime64[ms]") if self.are_dates else times
+
     def _month_times(self, steps: NDArray[np.int64]) -> Times:
         start = int(self.start)
         months = (_months(np.array([start])) + steps * self.months).astype("datetime64[M]")
@@ -131,11 +136,17 @@ class Rhythm:
                 return f"{adverb}{of_week}" if count == 1 else f"every {int(count)} {one}s{of_week}"
         return f"every {self.step / 1e9:g} seconds"
 
+    @property
+    def is_of_days(self) -> bool:
+        """Whether all times are days, which begin at midnight."""
+        whole = bool(self.months) or self.working_days or self.step % DAY == 0
+        return self.are_dates and self.start % DAY == 0 and whole
+
     def time_texts(self, times: Times, zone: str = "") -> list[str]:
         """Times as texts that the readers of this library understand."""
         if not self.are_dates:
             return [number_text(float(f"{time:.15g}")) for time in times.tolist()]
-        whole_days = self.start % DAY == 0 and (self.months or self.working_days or self.step % DAY == 0)
+        whole_days = self.is_of_days
         minutes = self.start % _MINUTE == 0 and self.step % _MINUTE == 0
         unit: Literal["D", "m", "ms"] = "D" if whole_days else "m" if minutes else "ms"
         dates: NDArray[np.datetime64] = times.astype("datetime64[ns]")

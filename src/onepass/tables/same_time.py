@@ -1,5 +1,6 @@
 """One row for each time of a series: the same row twice counts once, and different values are a question to the user.
 
+If the user asks for their sum or mean, all values count, also equal ones.
 On a local clock an hour comes twice in autumn, which is found by the day and hour; its values count with their mean.
 """
 
@@ -14,7 +15,7 @@ from onepass.tables.reasons import Reason
 from onepass.tables.rhythm import DAY, HOUR, Times
 from onepass.tables.series_rows import SeriesColumns, SeriesRows
 
-__all__ = ["SameTime", "may_change", "n_unsorted", "one_per_time"]
+__all__ = ["SameTime", "may_change", "n_unsorted", "one_per_time", "sorted_lines"]
 
 _SEVERAL = 3  # times with several values that may be those of several series
 _MONTHS_OF_CHANGE = (3, 4, 9, 10, 11)  # in which clocks are put forward or back, on a Sunday
@@ -49,7 +50,7 @@ def one_per_time(
     different = []  # groups
     for one in np.unique(group[again]).tolist():
         start, stop = first[one], first[one + 1] if one + 1 < len(first) else len(codes)
-        repeated[start:stop] = _is_repeated(rows, start, stop)
+        repeated[start:stop] = _is_repeated(rows, start, stop, every=columns.duplicates in ("mean", "sum"))
         if repeated[start:stop].sum() < stop - start - 1:
             different.append(one)
     kept = ~repeated
@@ -66,15 +67,19 @@ def one_per_time(
     return rows, codes, SameTime(int(repeated.sum()), n_merged, len(hours))
 
 
-def _is_repeated(rows: SeriesRows, start: int, stop: int) -> NDArray[np.bool_]:
-    """Which rows of one time say nothing new: they are as an earlier one, or lack the value that another has."""
+def _is_repeated(rows: SeriesRows, start: int, stop: int, *, every: bool) -> NDArray[np.bool_]:
+    """Which rows of one time say nothing new: they are as a later one, or lack the value that another has.
+
+    With ``every`` equal values count one by one.
+    """
     found = np.zeros(stop - start, dtype=bool)
     values = rows.values[start:stop]
     seen: set[tuple[float, ...]] = set()
-    for place in range(stop - start):
+    for place in reversed(range(stop - start)):
         row = (values[place], *rows.inputs[start + place])
         shown = tuple(-np.inf if np.isnan(one) else one for one in row)
-        found[place] = shown in seen or (np.isnan(values[place]) and bool(np.isfinite(values).any()))
+        lacks = bool(np.isnan(values[place]))
+        found[place] = (shown in seen and (lacks or not every)) or (lacks and bool(np.isfinite(values).any()))
         seen.add(shown)
     return found
 
@@ -99,7 +104,7 @@ def may_change(times: Times) -> NDArray[np.bool_]:
 
 def _same_time_error(rows: SeriesRows, columns: SeriesColumns, n: int, n_times: int) -> SchemaError:
     """What to ask: which value counts, or, if most times come several times, which series it belongs to."""
-    reason = Reason("several_values", columns.target, n, lines=_lines(rows.lines))
+    reason = Reason("several_values", columns.target, n, lines=sorted_lines(rows.lines))
     if columns.by is None and n >= _SEVERAL and 2 * n > n_times:
         return SchemaError(reason, suggestions={"by": "COLUMN"})
     return SchemaError(reason, suggestions={"duplicates": "last|mean|sum"})
@@ -126,6 +131,7 @@ def _merged(
     return rows._replace(values=values, inputs=inputs).taken(kept), codes[kept]
 
 
-def _lines(lines: NDArray[np.int64]) -> list[int]:
+def sorted_lines(lines: NDArray[np.int64]) -> list[int]:
+    """Lines of a file as data, in their order."""
     found: list[int] = np.sort(lines).tolist()
     return found

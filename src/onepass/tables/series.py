@@ -9,7 +9,7 @@ are those of a local clock, on which an hour comes twice in autumn, and one is l
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -25,11 +25,11 @@ from onepass.tables.readers.source import Source
 from onepass.tables.reasons import Reason
 from onepass.tables.rejects import Reject, rejects_of
 from onepass.tables.rhythm import HOUR, Rhythm, Times, find_rhythm
-from onepass.tables.same_time import may_change, n_unsorted, one_per_time
+from onepass.tables.same_time import may_change, n_unsorted, one_per_time, sorted_lines
 from onepass.tables.schema import check_has
-from onepass.tables.series_rows import Clock, SeriesColumns, SeriesRows, parse_rows
+from onepass.tables.series_rows import Clock, KnownClock, SeriesColumns, SeriesRows, parse_rows
 
-__all__ = ["Series", "SeriesSummary", "SeriesTable", "read_series"]
+__all__ = ["KnownSeries", "Series", "SeriesSummary", "SeriesTable", "read_further", "read_series"]
 
 _RUN = 5  # gaps of one size in a row that are another rhythm
 _SEASONS_OF_NUMBERS = (4, 7, 12, 24, 48, 52, 96, 168)
@@ -65,6 +65,7 @@ class SeriesSummary:
     """What was found in the rows, as data; `facts` has the words."""
 
     rows: int
+    """All that were read, rejected ones among them."""
     rejected: int
     series: int
     values: int
@@ -166,6 +167,7 @@ def read_series(
     notation: Notation = AS_WRITTEN,
     *,
     rhythm: Rhythm | None = None,
+    zone: str = "",
     seasons: tuple[float, ...] | None = None,
 ) -> SeriesTable:
     """Read the series of some tables.
@@ -176,6 +178,7 @@ def read_series(
     columns : SeriesColumns
     notation : how times and numbers are written, where that is not to be found out
     rhythm : of earlier files, which this one has to fit; by default it is found out
+    zone : of earlier files, whose times these ones become; found out without a ``rhythm``
     seasons : in steps; by default those that belong to the rhythm
 
     Raises
@@ -187,14 +190,29 @@ def read_series(
         check_has(columns.names, source)
     batches = [(source, batch) for source in sources for batch in source.batches(_types(columns), 0)]
     bad: Bad = {}
-    rows, columns, zone = parse_rows([batch for _, batch in batches], columns, notation, bad)
+    clock = None if rhythm is None else KnownClock(zone, rhythm.is_of_days)
+    rows, columns, found = parse_rows([batch for _, batch in batches], columns, notation, bad, clock)
     rejects = tuple(_rejects(batches, bad))
     good = np.ones(len(rows.times), dtype=bool)
     good[list(bad)] = False
     rows = rows.taken(good)
     if not len(rows.times):
         raise SchemaError(Reason("no_rows", file=", ".join(source.name for source in sources), why=_why(rejects)))
-    return _as_table(rows, columns, zone, rhythm, seasons, rejects, len(good))
+    return _as_table(rows, columns, found, rhythm, seasons, rejects, len(good) - len(bad) + len(rejects))
+
+
+class KnownSeries(Protocol):
+    """What a model knows of its series, which further files have to fit."""
+
+    columns: SeriesColumns
+    rhythm: Rhythm
+    zone: str
+    seasons: tuple[float, ...]
+
+
+def read_further(sources: Sequence[Source], model: KnownSeries, notation: Notation = AS_WRITTEN) -> SeriesTable:
+    """Read further values of the series of a model, as `read_series` does."""
+    return read_series(sources, model.columns, notation, rhythm=model.rhythm, zone=model.zone, seasons=model.seasons)
 
 
 def _types(columns: SeriesColumns) -> dict[str, Any]:
@@ -278,13 +296,13 @@ def _check_rhythm(
         twice[start + 1 : stop] = np.diff(steps[start:stop]) == 0
     if not fits.all() or twice.any():
         odd = np.flatnonzero(~fits | twice)
-        lines, time = _lines(rows.lines[odd]), _shown(rows.times[odd[0]])
+        lines, time = sorted_lines(rows.lines[odd]), _shown(rows.times[odd[0]])
         raise SchemaError(Reason("off_rhythm", columns.time, len(odd), rhythm=rhythm.words(), time=time, lines=lines))
     for start, stop in bounds:
         apart = np.diff(steps[start:stop])
         if apart.max(initial=0) > MOST_GAP:
             place = start + int(apart.argmax()) + 1
-            lines, time, gap = _lines(rows.lines[[place]]), _shown(rows.times[place]), int(apart.max())
+            lines, time, gap = sorted_lines(rows.lines[[place]]), _shown(rows.times[place]), int(apart.max())
             raise SchemaError(Reason("long_gap", columns.time, gap, time=time, lines=lines, most=MOST_GAP))
         run = _other_rhythm(apart)
         if run is not None:
@@ -299,11 +317,6 @@ def _shown(time: Any) -> str:
     return (
         np.datetime_as_string(time.astype("datetime64[ns]"), unit="s").item() if time.dtype == np.int64 else str(time)
     )
-
-
-def _lines(lines: NDArray[np.int64]) -> list[int]:
-    found: list[int] = np.sort(lines).tolist()
-    return found
 
 
 def _other_rhythm(apart: NDArray[np.int64]) -> tuple[int, int] | None:

@@ -10,6 +10,7 @@ from onepass._typing import FloatArray
 from onepass._validation import as_count
 from onepass.files.state import Arrays, Parameters, as_tally, nested, sized_or_nan, under
 from onepass.forecasting import BayesianForecaster, Forecast, ForecastingFleet
+from onepass.forecasting.times import Clock
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.prediction import as_given_levels, limit_names
 from onepass.tables.reasons import Reason
@@ -35,6 +36,12 @@ class SeriesForecast(NamedTuple):
     recent: FloatArray
     """The last values before it."""
 
+    def value_text(self, value: float) -> str:
+        """A value with the digits that its uncertainty leaves."""
+        size = float(np.median(self.forecast.std))
+        decimals = int(np.clip(1 - np.floor(np.log10(size)), 0, 6)) if size > 0.0 else 2
+        return f"{value:,.{decimals}f}"
+
 
 class Forecasters:
     """What forecasts the series: one forecaster, or a fleet of them.
@@ -54,6 +61,7 @@ class Forecasters:
             self.model = BayesianForecaster(seasons or 1, horizon, revisions=revisions)
         else:
             self.model = ForecastingFleet(seasons or 1, horizon, revisions=revisions, inputs=self.names)
+            self.model.set_rhythm(Clock(False, 0.0, 1.0))  # of steps, of which the first two may be far apart
 
     def learn(self, series: Sequence[Series], *, gaps: bool = True) -> None:
         """Learn the values of series; without ``gaps`` those that are missing are left out, and don't replace any."""
@@ -117,14 +125,15 @@ class SeriesModel:
 
     def learn(self, table: SeriesTable) -> Self:
         """Learn the values of a further file, all of them or, if some are too old, none."""
-        first_that_counts = {key: one.end - self.forecasters.revisions for key, one in self._series.items()}
+        newest = max(one.end for one in self._series.values())
         for one in table.series:
-            earliest = first_that_counts.get(one.key, one.first)
+            end = self._series[one.key].end if one.key in self._series else one.first
+            earliest = min(end, newest - self.forecasters.revisions)
             old = int(np.isfinite(one.values[: max(earliest - one.first, 0)]).sum())
             if old:
                 last = self.rhythm.time_texts(self.rhythm.times(np.array([self._series[one.key].end - 1])), self.zone)
                 key = f"{one.key}: " if one.key else ""
-                window = self.forecasters.revisions
+                window = end - earliest
                 raise SchemaError(Reason("old_times", self.columns.time, old, key=key, last=last[0], window=window))
         self._learn(table.series, gaps=False)
         return self
@@ -138,7 +147,7 @@ class SeriesModel:
             self._series[one.key] = new
             self._counts[one.key] = self._counts.get(one.key, 0) + added
         for place, (key, one) in enumerate(self._series.items()):
-            kept = _RECENT if place < _DRAWN else max(1, self.forecasters.revisions)
+            kept = max(_RECENT if place < _DRAWN else 1, self.forecasters.revisions)
             drop = max(len(one.values) - kept, 0)
             last = one._replace(first=one.first + drop, values=one.values[drop:], inputs=one.inputs[drop:])
             self._series[key] = last
@@ -152,11 +161,6 @@ class SeriesModel:
     def keys(self) -> list[str]:
         """The keys of all series."""
         return list(self._series)
-
-    @property
-    def steps_with_inputs(self) -> int:
-        """Steps ahead for which inputs are known, in the series that has least."""
-        return min((len(one.ahead) for one in self._series.values()), default=0)
 
     def forecasts(self, horizon: int) -> Iterator[SeriesForecast]:
         """Predict the next values of all series that have at least two."""
@@ -206,9 +210,8 @@ class SeriesModel:
         for place, one in enumerate(self._series.values()):
             parts = {"values": one.values, "inputs": one.inputs, "ahead": one.ahead}
             arrays |= {f"series {place} {name}": array for name, array in parts.items()}
-        columns = self.columns
         parameters: Parameters = {
-            "columns": {**vars(columns), "inputs": list(columns.inputs), "written": columns.written},
+            "columns": self.columns.to_data(),
             "rhythm": self.rhythm.to_data(),
             "zone": self.zone,
             "seasons": list(self.seasons),
@@ -225,8 +228,7 @@ class SeriesModel:
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
         """Make the model that `export_state` described."""
         new = cls.__new__(cls)
-        columns = parameters["columns"]
-        new.columns = SeriesColumns(**{**columns, "inputs": tuple(columns["inputs"])})
+        new.columns = SeriesColumns.from_data(parameters["columns"])
         new.rhythm = Rhythm.from_data(parameters["rhythm"])
         new.zone, new.seasons = str(parameters["zone"]), tuple(float(one) for one in parameters["seasons"])
         new.horizon = as_count(parameters["horizon"], "horizon")
@@ -253,7 +255,7 @@ def _check_values(table: SeriesTable) -> None:
 
 def _continued(known: Series, more: Series) -> Series:
     """The values of a series with those of a later file, which replace what they have in common."""
-    end = max(known.end, more.end)
+    end = max(known.end, more.end) if more.n_known else known.end
     values = np.full(end - known.first, np.nan)
     inputs = np.full((len(values), known.inputs.shape[1]), np.nan)
     for one in (known, more):
@@ -261,7 +263,8 @@ def _continued(known: Series, more: Series) -> Series:
         there = there[one.first + there >= known.first]
         values[one.first + there - known.first] = one.values[there]
         inputs[one.first + there - known.first] = one.inputs[there]
-    ahead = more.ahead if more.end >= known.end else more.ahead[known.end - more.end :]
+    unknown = np.full((max(more.end - end, 0), known.inputs.shape[1]), np.nan)
+    ahead = np.concatenate([unknown, more.ahead[max(end - more.end, 0) :]])
     if not len(more.ahead) and len(known.ahead):
         ahead = known.ahead[end - known.end :]
     return Series(known.key, known.first, values, inputs, ahead)

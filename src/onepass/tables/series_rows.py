@@ -28,7 +28,7 @@ from onepass.tables.readers.batches import RowBatch
 from onepass.tables.reasons import Reason
 from onepass.tables.rhythm import DAY, HOUR, Times
 
-__all__ = ["DUPLICATES", "Clock", "SeriesColumns", "SeriesRows", "parse_rows"]
+__all__ = ["DUPLICATES", "Clock", "KnownClock", "SeriesColumns", "SeriesRows", "parse_rows"]
 
 DUPLICATES = ("error", "last", "mean", "sum")
 """What may be done with different values of one time."""
@@ -70,6 +70,15 @@ class SeriesColumns:
         """All columns that are read."""
         return [self.time, self.target, *([] if self.by is None else [self.by]), *self.inputs]
 
+    def to_data(self) -> Parameters:
+        """The columns as plain data."""
+        return {**vars(self), "inputs": list(self.inputs)}
+
+    @classmethod
+    def from_data(cls, data: Parameters) -> "SeriesColumns":
+        """Make the columns that `to_data` described."""
+        return cls(**{**data, "inputs": tuple(data["inputs"])})
+
 
 class SeriesRows(NamedTuple):
     """Rows of all files, column by column."""
@@ -92,13 +101,25 @@ class Clock(NamedTuple):
     words: str = ""
 
 
+class KnownClock(NamedTuple):
+    """The clock of earlier times, on which further ones are put."""
+
+    suffix: str
+    is_of_days: bool
+    """Whether times are days, which are the same days whatever the offset of their midnight."""
+
+
 def parse_rows(
-    batches: Sequence[RowBatch], columns: SeriesColumns, notation: Notation, bad: Bad
+    batches: Sequence[RowBatch],
+    columns: SeriesColumns,
+    notation: Notation,
+    bad: Bad,
+    known: KnownClock | None = None,
 ) -> tuple[SeriesRows, SeriesColumns, Clock]:
     """The columns as numbers, how they are written, and the clock of the times."""
     arrays = {name: _joined([batch.column(name) for batch in batches], batches) for name in columns.names}
     written = dict(columns.written)
-    times, zone = _times(arrays[columns.time], columns.time, notation, written, bad)
+    times, zone = _times(arrays[columns.time], columns.time, notation, written, bad, known)
     values = _numbers(arrays[columns.target], columns.target, notation, written, bad, role="target")
     inputs = [_numbers(arrays[name], name, notation, written, bad) for name in columns.inputs]
     n = len(times)
@@ -151,7 +172,14 @@ def _number_format(texts: Any, name: str, notation: Notation, role: str) -> Para
     raise SchemaError(Reason("series_without_numbers", name, known[0].as_py(), role=role))
 
 
-def _times(array: Any, name: str, notation: Notation, written: dict[str, Parameters], bad: Bad) -> tuple[Times, Clock]:
+def _times(
+    array: Any,
+    name: str,
+    notation: Notation,
+    written: dict[str, Parameters],
+    bad: Bad,
+    known: KnownClock | None,
+) -> tuple[Times, Clock]:
     """Times as numbers, or as nanoseconds of the clock that they belong to."""
     if not is_text(array) and not pa.types.is_temporal(array.type):
         array = array.cast(pa.string()) if pa.types.is_integer(array.type) else array
@@ -170,7 +198,10 @@ def _times(array: Any, name: str, notation: Notation, written: dict[str, Paramet
         bad.setdefault(row, Reason("too_far", name, plain(array)[row].as_py()))
         days[row] = np.nan
     utc = (np.rint(np.nan_to_num(days) * _MILLISECONDS) * 1e6).astype(np.int64)
-    return _on_clock(utc, array, [row for row in range(len(utc)) if row in bad])
+    there = np.ones(len(utc), dtype=bool)
+    there[[row for row in range(len(utc)) if row in bad]] = False
+    offsets = _offsets(array, there)
+    return _on_own_clock(utc, offsets, there) if known is None else _on_known_clock(utc, offsets, there, known, name)
 
 
 def _time_format(array: Any, name: str, notation: Notation) -> Parameters:
@@ -198,27 +229,53 @@ def _note_missing(values: FloatArray, name: str, bad: Bad) -> None:
         bad.setdefault(row, Reason("missing", name, role="time"))
 
 
-def _on_clock(utc: NDArray[np.int64], array: Any, bad: Sequence[int]) -> tuple[Times, Clock]:
-    """Times in UTC as those of the clock on which they were written, if all were written on one."""
+def _offsets(array: Any, there: NDArray[np.bool_]) -> NDArray[np.int64] | None:
+    """The offsets of dates; None if they have none, as those of a local clock."""
     if not is_text(array):
-        zone = getattr(array.type, "tz", None)
-        return utc, Clock("Z", "times in UTC") if zone else Clock()
+        return np.zeros(len(there), dtype=np.int64) if getattr(array.type, "tz", None) else None
     found = pc.struct_field(pc.extract_regex(pc.utf8_trim_whitespace(array), _OFFSET), "offset").to_pylist()
-    there = np.ones(len(utc), dtype=bool)
-    there[list(bad)] = False
-    with_offset = np.array([one is not None for one in found])
-    if not (with_offset & there).any():
+    if not (np.array([one is not None for one in found], dtype=bool) & there).any():
+        return None
+    return np.array([_offset(one) for one in found], dtype=np.int64)
+
+
+def _on_own_clock(
+    utc: NDArray[np.int64], offsets: NDArray[np.int64] | None, there: NDArray[np.bool_]
+) -> tuple[Times, Clock]:
+    """Times in UTC as those of the clock on which they were written, if all were written on one."""
+    if offsets is None:
         return utc, Clock()
-    offsets = np.array([_offset(one) for one in found], dtype=np.int64)
     different = np.unique(offsets[there])
     if len(different) == 1:
         offset = int(different[0])
         suffix = "Z" if offset == 0 else f"{'-' if offset < 0 else '+'}{abs(offset) // HOUR:02d}:{_minutes(offset):02d}"
-        return utc + offset, Clock(suffix, "times in UTC" if offset == 0 else f"times at UTC{suffix}")
+        return utc + offset, _clock_at(suffix)
     local = utc + offsets
     if (local[there] % DAY == 0).all():  # days of a place, which begin at other instants in summer
         return local, Clock("", "days begin at local midnight, which is at different hours of UTC")
     return utc, Clock("Z", f"{len(different)} different offsets, as with daylight saving; counted in UTC")
+
+
+def _on_known_clock(
+    utc: NDArray[np.int64],
+    offsets: NDArray[np.int64] | None,
+    there: NDArray[np.bool_],
+    known: KnownClock,
+    name: str,
+) -> tuple[Times, Clock]:
+    """Times in UTC as those of the clock of earlier ones."""
+    local = utc if offsets is None else utc + offsets
+    if known.is_of_days and (local[there] % DAY == 0).all():
+        return local, _clock_at(known.suffix)
+    if there.any() and (offsets is None) != (not known.suffix):
+        expected = "offsets such as Z or +01:00" if known.suffix else "no offsets from UTC"
+        raise SchemaError(Reason("other_clock", name, expected=expected))
+    return utc + _offset(known.suffix or None), _clock_at(known.suffix)
+
+
+def _clock_at(suffix: str) -> Clock:
+    """The clock of an offset, or a local one."""
+    return Clock(suffix, "times in UTC" if suffix == "Z" else f"times at UTC{suffix}") if suffix else Clock()
 
 
 def _offset(text: str | None) -> int:

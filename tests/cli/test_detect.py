@@ -122,7 +122,7 @@ def test_what_a_model_knows_is_not_given_again(run: Run, tmp_path: Path) -> None
     assert run("detect", file, *OPTIONS, "--model", kept).code == 0
     done = run("detect", file, "--model", kept, "--false-alarms", "1e-3")
     assert done.code == 2
-    assert "--false-alarms is known" in done.err
+    assert "--false-alarms is for a new model" in done.err
     assert "onepass detect" in run("show", kept).err
     other = tmp_path / "other.onepass"
     assert run("forecast", file, *OPTIONS, "--horizon", 3, "--model", other).code == 0

@@ -6,24 +6,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from onepass._extras import require
-from onepass.cli import options
+from onepass.cli import options, series_command
 from onepass.cli.console import Console, counted
-from onepass.cli.left_out import tell_left_out
 from onepass.cli.rejects import RejectOptions, Rejects
+from onepass.cli.series_command import Outputs, SeriesInput, makes_new
 from onepass.tables.readers.options import ReadOptions
 
 if TYPE_CHECKING:
     from onepass.evaluation.backtesting import Backtest
-    from onepass.tables.columns.notation import Notation
-    from onepass.tables.readers.source import Source
     from onepass.tables.series import SeriesTable
     from onepass.tables.series_model import SeriesForecast, SeriesModel
 
-__all__ = ["forecast", "held", "output_kind", "write_table"]
+__all__ = ["forecast"]
 
 _MOST_SHOWN = 8  # rows of the forecast
-_OF_NEW = ("time", "target", "by", "inputs", "season", "duplicates")
+_OF_NEW = ("time", "target", "by", "inputs", "season", "duplicates", "revisions", "compare")
 
 
 @click.command(
@@ -37,7 +34,7 @@ _OF_NEW = ("time", "target", "by", "inputs", "season", "duplicates")
     ),
 )
 @click.argument("files", nargs=-1, metavar="[FILE...]", type=click.Path())
-@click.option("--time", metavar="COLUMN", help="Column with the times: dates, with or without offsets, or numbers.")
+@series_command.time
 @click.option("--target", metavar="COLUMN", help="Column with the values to forecast.")
 @click.option(
     "--horizon", type=click.IntRange(1, 10_000), required=True, metavar="STEPS", help="How many steps to forecast."
@@ -51,27 +48,10 @@ _OF_NEW = ("time", "target", "by", "inputs", "season", "duplicates")
     help="Columns with numbers, or true and false, that are known ahead, such as prices or holidays. For the steps to "
     "come they are taken from rows without a target; after the last of these they are taken to stay as they are.",
 )
-@click.option(
-    "--season",
-    type=options.numbers,
-    metavar="STEPS,...",
-    help="Lengths of the seasons in steps, such as 24,168 for hours; 1 for none. By default those of the frequency.",
-)
-@click.option(
-    "--duplicates",
-    type=click.Choice(["error", "last", "mean", "sum"]),
-    default="error",
-    show_default=True,
-    help="What counts if a time has several values: the last one, or the mean or sum of all. By default rows that are "
-    "repeated as they are count once, and values that differ are refused.",
-)
+@series_command.season
+@series_command.duplicates
 @options.level
-@click.option(
-    "--model",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Keep the model in this file. With --time and --target it is made new; without them it goes on with the "
-    "values of the files.",
-)
+@series_command.model
 @click.option(
     "--revisions",
     type=click.IntRange(min=0),
@@ -128,86 +108,43 @@ def forecast(
     see --revisions.
     """
     from onepass.cli.errors import user_errors
-    from onepass.cli.paths import check_distinct_paths, check_writable
 
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
-        from onepass.tables.columns.notation import Notation
         from onepass.tables.readers.addresses import located
-        from onepass.tables.readers.registry import open_source
 
-        is_new = _is_new(files, model, given)
+        is_new = makes_new(model, given, _OF_NEW)
+        if is_new and not files:
+            raise click.UsageError("Missing argument 'FILE...'.")
         inputs, reading = located(files, reading)
-        outputs = {"out": out, "html": html} | ({"model": model} if is_new else {})
-        check_distinct_paths(
-            [*inputs, *([] if is_new or model is None else [model])], **outputs, rejects=rejecting.rejects
-        )
-        for name, path in (*outputs.items(), ("model", model)):
-            if path is not None:
-                check_writable(path, f"--{name}")
-        if html is not None:
-            require("plots", "--html")
-        kind = output_kind(out)
-        sources = [open_source(file, reading) for file in inputs]
-        console.tell_notes(sources)
-        notation = Notation(given["decimal"], given["missing"], tuple(given["date_formats"]))
-        job = _Job(sources, notation, horizon, levels, given, console)
-        with Rejects(rejecting) as log, held(model, wait) as target:
+        outputs = Outputs(out, html, model)
+        outputs.check(inputs, rejecting, is_new=is_new)
+        job = _Job(SeriesInput.opened(inputs, reading, given, console), horizon, given, console)
+        with Rejects(rejecting) as log, outputs.only_writer(wait) as target:
             known, table = job.new(log) if is_new else job.continued(model, log)
             tested = job.backtest(table) if is_new and given["backtest"] and table is not None else None
             found = job.forecasts(known)
             if out is not None:
-                write_table(out, kind, known.table(found, levels))
+                outputs.write_table(known.table(found, levels))
             if html is not None:
-                _write_page(html, known, found, table, tested, inputs)
+                from onepass.reports.forecast_report import forecast_report
+
+                summary = None if table is None else table.summary
+                outputs.write_page(forecast_report(known, found, summary, tested, inputs))
             if target is not None and table is not None:
                 from onepass.files.checkpoint import to_bytes
 
                 target.write(to_bytes(known))
-            return _tell(console, log, known, found, {"out": out, "html": html, "model": model}, reading.where, sources)
-
-
-def _is_new(files: Sequence[str], model: Path | None, given: dict[str, Any]) -> bool:
-    """Whether a model is made; if not, nothing may be said that only a new one asks for."""
-    if given["time"] is None and given["target"] is None and model is not None:
-        ctx = click.get_current_context()
-        for name in (*_OF_NEW, "revisions", "compare"):
-            if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-                raise click.UsageError(f"--{name} is for a new model, with --time and --target; {model} has its own.")
-        return False
-    missing = next((name for name in ("time", "target") if given[name] is None), None)
-    if missing is not None:
-        raise click.UsageError(f"Missing option '--{missing}'; only a model that was made before needs none (--model).")
-    if not files:
-        raise click.UsageError("Missing argument 'FILE...'.")
-    return True
-
-
-def held(model: Path | None, wait: float) -> Any:
-    """Keep other processes from writing the model meanwhile."""
-    from contextlib import nullcontext
-
-    from onepass.cli.training_run import only_writer
-
-    return nullcontext() if model is None else only_writer(model, wait)
-
-
-def output_kind(out: Path | None) -> str:
-    """The format of an output, by its name."""
-    from onepass.tables.writing import format_of
-
-    kind = "csv" if out is None else format_of(out)
-    if kind is None:
-        raise click.UsageError(f"--out {out} does not end in .csv, .jsonl or .parquet.")
-    return kind
+            steps, many = len(found[0].forecast), f" of {len(found):,} series" if len(found) > 1 else ""
+            words = f"forecast {counted(steps, 'step')}{many} from {counted(known.n_seen, 'value')}"
+            facts = {"series": len(found), "steps": steps, "values": known.n_seen}
+            return job.read.tell_done(console, log, outputs, facts, words, "forecasts")
 
 
 class _Job(NamedTuple):
     """What is forecast, and how that is reported."""
 
-    sources: "list[Source]"
-    notation: "Notation"
+    read: SeriesInput
     horizon: int
-    levels: tuple[float, ...]
     given: dict[str, Any]
     console: Console
 
@@ -221,7 +158,7 @@ class _Job(NamedTuple):
         given = self.given
         columns = SeriesColumns(given["time"], given["target"], given["by"], given["inputs"], given["duplicates"])
         seasons = None if given["season"] is None else as_seasons(given["season"])
-        table = read_series(self.sources, columns, self.notation, seasons=seasons)
+        table = read_series(self.read.sources, columns, self.read.notation, seasons=seasons)
         self._report(table, log)
         return SeriesModel(table, self.horizon, given["revisions"]), table
 
@@ -232,20 +169,15 @@ class _Job(NamedTuple):
 
         assert path is not None
         known = load_series_model(path)
-        if not self.sources:
+        if not self.read.sources:
             return known, None
-        table = read_further(self.sources, known, self.notation)
+        table = read_further(self.read.sources, known, self.read.notation)
         self._report(table, log)
         return known.learn(table), table
 
     def _report(self, table: "SeriesTable", log: Rejects) -> None:
         """Say what was found in the files, and fail if too many of their rows are not what they should be."""
-        for file, reject in table.rejects:
-            log.add(file, (reject,))
-        log.judge(table.summary.rows, 1.0)
-        log.judge_all()
-        for name, words in table.summary.facts():
-            self.console.fact(name, words)
+        self.read.tell_found(self.console, log, table)
         ahead = table.summary.ahead
         if table.columns.inputs and ahead < self.horizon:
             known = f"for {ahead} of {self.horizon} steps" if ahead else "for no step"
@@ -294,56 +226,3 @@ def _shown(model: "SeriesModel", found: "Sequence[SeriesForecast]") -> list[tupl
             rows.append((times[place], *([one.key] if keyed else []), *numbers))
     left = len(found) * steps - (len(rows) - 1)
     return [*rows, (f"({left:,} more)", *[""] * (len(rows[0]) - 1))] if left else rows
-
-
-def write_table(out: Path, kind: str, table: Any) -> None:
-    """Write an Arrow table."""
-    from onepass.tables.digits import rounded_predictions
-    from onepass.tables.readers.batches import as_record_batch
-    from onepass.tables.writing import TableWriter
-
-    batch = as_record_batch(table)
-    with TableWriter(out, kind) as writer:
-        writer.write(batch if kind == "parquet" else rounded_predictions(batch, table.column_names))
-
-
-def _write_page(
-    html: Path,
-    model: "SeriesModel",
-    found: "Sequence[SeriesForecast]",
-    table: "SeriesTable | None",
-    tested: "Backtest | None",
-    files: Sequence[str],
-) -> None:
-    from onepass.files.atomic import write_atomically
-    from onepass.reports.forecast_report import forecast_report
-    from onepass.reports.html import render_html
-
-    report = forecast_report(model, found, None if table is None else table.summary, tested, files)
-    write_atomically(html, render_html(report).encode())
-
-
-def _tell(
-    console: Console,
-    log: Rejects,
-    model: "SeriesModel",
-    found: "Sequence[SeriesForecast]",
-    outputs: dict[str, Path | None],
-    where: str | None,
-    sources: "Sequence[Source]",
-) -> int:
-    """Say how it went, and give the exit code."""
-    from onepass.cli.errors import REJECTED
-
-    log.tell(console)
-    tell_left_out(console, where, sources)
-    steps = len(found[0].forecast)
-    names = {"out": "forecasts", "html": "page", "model": "model"}
-    many = f" of {len(found):,} series" if len(found) > 1 else ""
-    console.done(
-        {"series": len(found), "steps": steps, "values": model.n_seen, "rejected": log.count}
-        | {name: None if path is None else str(path) for name, path in outputs.items()},
-        f"forecast {counted(steps, 'step')}{many} from {counted(model.n_seen, 'value')}",
-        *(f"{names[name]}: {path}" for name, path in outputs.items() if path is not None),
-    )
-    return REJECTED if log.count else 0

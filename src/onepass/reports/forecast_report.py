@@ -114,9 +114,10 @@ def _forecast(model: SeriesModel, forecasts: Sequence[SeriesForecast]) -> Sectio
     times = model.times(first.first, len(low))
     series = f" of {first.key}" if first.key else ""
     text, mean = first.value_text, first.forecast.mean
+    limits = [f"{text(one)} to {text(other)}" for one, other in zip(low, high, strict=True)]
     reading = (
-        f"For {times[0]}{series} {text(mean[0])} is expected, and with a probability of 95 % a value from "
-        f"{text(low[0])} to {text(high[0])}; for {times[-1]} {text(mean[-1])}, from {text(low[-1])} to {text(high[-1])}."
+        f"For {times[0]}{series} {text(mean[0])} is expected, and with a probability of 95 % a value from {limits[0]}; "
+        f"for {times[-1]} {text(mean[-1])}, from {limits[-1]}."
     )
     return Section(
         name="forecast",

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from river import linear_model, optim, preprocessing, time_series
-from scipy import stats
 
 from benchmarks.forecasting.competition import KINDS, Kind, Series, read_series
 from onepass._typing import FloatArray
+from onepass.evaluation.metrics import gaussian_crps
 from onepass.forecasting import BayesianForecaster, ForecastingFleet
 
-__all__ = ["HAS_STATSFORECAST", "crps", "measure"]
+__all__ = ["HAS_STATSFORECAST", "measure"]
 
 HAS_STATSFORECAST = find_spec("statsforecast") is not None
 if HAS_STATSFORECAST:
@@ -45,12 +45,6 @@ class Found(NamedTuple):
 
 
 Forecaster = Callable[[FloatArray], Found]
-
-
-def crps(y: FloatArray, mean: FloatArray, std: FloatArray) -> FloatArray:
-    """Continuous ranked probability score of normal distributions."""
-    z = (y - mean) / std
-    return np.asarray(std * (z * (2.0 * stats.norm.cdf(z) - 1.0) + 2.0 * stats.norm.pdf(z) - 1.0 / np.sqrt(np.pi)))
 
 
 def measure(folder: Path) -> Iterator[tuple[str, str, dict[str, float]]]:
@@ -83,7 +77,7 @@ def _scores(kind: Kind, origins: list[list[Series]], found: list[Found]) -> dict
         scale = np.abs(known[m:] - known[:-m]).mean()
         errors.append(np.abs(y - mean).mean() / scale)
         if std is not None:
-            ranked.append(crps(y, mean, std).mean() / scale)
+            ranked.append(gaussian_crps(y, mean, std).mean() / scale)
     scores = {"mase": float(np.mean(errors)), "seconds": median(one.seconds for one in found)}
     return scores | ({"crps": float(np.mean(ranked))} if ranked else {})
 

@@ -6,21 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks.forecasting import __main__ as command
-from benchmarks.forecasting import competition, page, peers, rollout
+from benchmarks.forecasting import competition, page, rollout
 from benchmarks.stored import keep, stored
-from scipy import integrate, stats
 
 from onepass.forecasting import Forecast
-
-
-def test_the_continuous_ranked_probability_score_is_an_integral() -> None:
-    y, mean, std = np.array([0.3, -2.0]), np.array([0.0, 1.0]), np.array([1.0, 0.5])
-    found = peers.crps(y, mean, std)
-    for k in range(2):
-        cdf = stats.norm(mean[k], std[k]).cdf
-        below, _ = integrate.quad(lambda x, cdf=cdf: cdf(x) ** 2, -30.0, y[k])
-        above, _ = integrate.quad(lambda x, cdf=cdf: (1.0 - cdf(x)) ** 2, y[k], 30.0)
-        assert found[k] == pytest.approx(below + above, rel=1e-6)
 
 
 def test_scores_of_one_series_by_hand() -> None:

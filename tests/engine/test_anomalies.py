@@ -138,3 +138,4 @@ def test_after_equal_values_another_one_is_as_rare_as_the_rule_of_succession_say
     assert found[99, found_at.FOUND_KIND] == found_at.SPIKE
     again = Series(plan(), np.log(200.0)).score(np.array([5.0] * 99 + [6.0]))
     assert again[99, found_at.FOUND_KIND] == found_at.NO_ALARM
+    assert series.state[found_at.AT_QUIET] == 10.0

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from scipy import stats
+from scipy import integrate, stats
 from sklearn.metrics import (
     accuracy_score,
     brier_score_loss,
@@ -356,6 +356,24 @@ def test_a_metric_that_is_registered_is_shown_by_evaluate(tmp_path: Path) -> Non
     scores = event["scores"]["onepass"]
     assert abs(scores["bias"]) < scores["mae"] < scores["largest_error"]
     assert len(event["over_time"]["bias"]) == len(event["over_time"]["rows"])
+
+
+def test_the_continuous_ranked_probability_score_is_an_integral() -> None:
+    y, mean, std = np.array([0.3, -2.0]), np.array([0.0, 1.0]), np.array([1.0, 0.5])
+    found = metrics.gaussian_crps(y, mean, std)
+    for k in range(2):
+        cdf = stats.norm(mean[k], std[k]).cdf
+        below, _ = integrate.quad(lambda x, cdf=cdf: cdf(x) ** 2, -30.0, y[k])
+        above, _ = integrate.quad(lambda x, cdf=cdf: (1.0 - cdf(x)) ** 2, y[k], 30.0)
+        assert found[k] == pytest.approx(below + above, rel=1e-6)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("std", [0.0, 1e-320, 1e-200, 1e-12])
+def test_without_a_deviation_the_continuous_ranked_probability_score_is_the_error(std: float) -> None:
+    y = np.array([0.0, 3.0, -1e12, 1e-5])
+    found = metrics.gaussian_crps(y, np.zeros(4), np.full(4, std))
+    np.testing.assert_allclose(found, np.abs(y), rtol=1e-6, atol=1e-11)
 
 
 @pytest.mark.usefixtures("registry")

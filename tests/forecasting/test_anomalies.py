@@ -1,5 +1,7 @@
 """Scores of a series: rare as asked for, in any split, saved in the middle, and the kinds of alarms."""
 
+import copy
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -67,6 +69,27 @@ def test_scoring_alone_says_the_same_and_changes_nothing() -> None:
     empty = AnomalyScorer()
     assert np.isnan(empty.score(y[:1]).score).all()
     assert empty.n_seen == 0
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_copies_are_apart(copied: Callable[[AnomalyScorer], AnomalyScorer]) -> None:
+    y = seasonal(200)
+    scorer = AnomalyScorer(24).learn(y[:150])
+    own, expected = copied(scorer), scorer.score(y[150:])
+    assert_same(own.score_then_learn(y[150:]), expected)
+    assert (scorer.n_seen, own.n_seen) == (150, 200)
+    assert_same(scorer.score_then_learn(y[150:]), expected)
+
+
+@pytest.mark.parametrize("side", ["both", "above", "below"])
+def test_a_series_that_never_changes_keeps_to_the_options(side: str) -> None:
+    for n, y in ((30, 6.0), (30, 4.0), (60, 6.0), (60, 4.0)):
+        found = AnomalyScorer(1, false_alarms=0.05, side=side).score_then_learn([5.0] * n + [y])
+        suspicious = side == "both" or (side == "above") == (y > 5.0)
+        assert found.kind[-1] == ("spike" if suspicious and n >= 50 else "")
+        assert (found.tail[-1] == 1.0) == (not suspicious)
+        assert found.low[-1] == (-np.inf if side == "above" else 5.0)
+        assert found.high[-1] == (np.inf if side == "below" else 5.0)
 
 
 def test_values_are_scored_before_they_are_learned() -> None:

@@ -114,6 +114,24 @@ def test_a_value_that_is_too_late_is_refused_and_changes_nothing() -> None:
     same(model, before)
 
 
+def test_late_times_are_checked_with_all_that_follow_them() -> None:
+    model = forecaster().learn(series(20), times=np.arange(20.0))
+    before = model.forecast(3).mean
+    for late in (18.0, 19.0):
+        with pytest.raises(ValueError, match="gap"):
+            model.check_times([late, 300_000.0])
+    model.check_times([18.0, 10_000.0])
+    np.testing.assert_array_equal(model.forecast(3).mean, before)
+
+
+def test_a_value_of_another_day_of_the_month_does_not_replace_that_of_its_end() -> None:
+    ends = np.arange("2023-02", "2025-02", dtype="datetime64[M]").astype("datetime64[D]") - 1
+    model = forecaster().learn(series(24), times=ends)
+    with pytest.raises(ValueError, match="rhythm"):
+        model.learn(1000.0, times=np.array("2024-11-05", dtype="datetime64[D]"))
+    assert 1000.0 not in model.recent[1]
+
+
 def test_memory_is_bounded() -> None:
     model = forecaster().learn(series(500), times=np.arange(500.0))
     parameters, arrays = model.export_state()

@@ -1,5 +1,7 @@
 """Times become steps in the rhythm of the series."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -58,6 +60,54 @@ def test_steps_have_the_times_that_set_the_rhythm(dates: np.ndarray) -> None:
     found = clock(as_times(dates, len(dates))).times_of(np.arange(len(dates)))
     np.testing.assert_array_equal(found, dates)
     assert found.dtype.kind == ("M" if dates.dtype.kind == "M" else dates.dtype.kind)
+
+
+@pytest.mark.parametrize(
+    ("known", "other"),
+    [
+        (("2024-01-31", "2024-02-29"), "2024-03-05"),
+        (("2024-01-01", "2024-02-01"), "2024-03-28"),
+        (("2024-01-01", "2024-02-01"), "2024-03-05"),
+        (("2024-01-15", "2024-02-15"), "2024-03-14"),
+        (("2024-03-31", "2024-06-30"), "2024-09-20"),
+        (("2023-05-10", "2024-05-10"), "2025-05-20"),
+    ],
+)
+def test_a_rhythm_of_months_has_its_day(known: tuple[str, str], other: str) -> None:
+    times = as_times(np.array([*known, other], dtype="datetime64[D]"), 3)
+    with pytest.raises(ValueError, match="index 2 does not fit"):
+        clock(times).positions(times)
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        ("2024-03-29", "2024-04-30", "2024-05-31", "2024-06-28"),  # last working days
+        ("2025-05-30", "2025-06-30", "2025-07-31", "2025-08-29"),
+        ("2024-01-01", "2024-02-01", "2024-03-01", "2024-06-03"),  # first ones
+        ("2023-01-30", "2023-02-28", "2023-03-30", "2023-04-30"),
+        ("2023-02-28", "2023-03-30", "2023-04-30", "2023-05-30"),
+        ("2023-12-14T23", "2024-01-14T23", "2024-02-14T23", "2024-04-14T22"),  # midnight at one place
+    ],
+)
+def test_a_rhythm_of_months_goes_with_the_ends_of_months_and_clock_changes(dates: tuple[str, ...]) -> None:
+    times = as_times(np.array(dates, dtype="datetime64[ns]"), 4)
+    own = Clock(True, times[0].item(), months=1, last=-1)
+    months = np.array(dates, dtype="datetime64[M]").astype(int)
+    np.testing.assert_array_equal(own.positions(times), months - months[0])
+
+
+def test_days_apart_that_no_month_has_are_a_fixed_time() -> None:
+    own = clock(as_times(np.array(["2024-01-15", "2024-02-14"], dtype="datetime64[D]"), 2))
+    assert own.months == 0
+    assert own.times_of(np.array([2])).astype("datetime64[D]").astype(str).tolist() == ["2024-03-15"]
+
+
+def test_dates_are_saved_to_the_nanosecond() -> None:
+    own = clock(as_times(np.array(["2024-01-01T00:00:00.123456789", "2024-01-01T00:00:01.123456790"], "M8[ns]"), 2))
+    again = Clock.from_data(json.loads(json.dumps(own.to_data())))
+    np.testing.assert_array_equal(again.times_of(np.arange(5)), own.times_of(np.arange(5)))
+    assert again.to_data() == own.to_data()
 
 
 def test_months_without_the_day_of_the_first_one_end_before_it() -> None:

@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -67,6 +69,24 @@ def test_a_time_between_two_steps_does_not_fit() -> None:
     assert rhythm.steps(times[:3] + DAY // 2)[1].tolist() == [False] * 3
     week = Rhythm(True, int(working_days()[0]), DAY, working_days=True)
     assert not week.steps(dates("2024-01-06", "2024-01-08", 1, "D"))[1].any()
+
+
+def test_a_month_end_is_not_any_day_of_the_month() -> None:
+    rhythm = find_rhythm([month_ends()])
+    assert rhythm is not None
+    others = np.array(["2023-03-31", "2023-03-05", "2023-04-28", "2023-04-20"], dtype="datetime64[ns]").astype(np.int64)
+    steps, fits = rhythm.steps(others)
+    assert fits.tolist() == [True, False, True, False]
+    assert (steps[[0, 2]] - rhythm.steps(month_ends()[-1:])[0]).tolist() == [3, 4]
+    middle = find_rhythm([dates("2024-01", "2024-09", 1, "M") + 14 * DAY])
+    assert middle is not None
+    assert middle.steps(dates("2024-10", "2024-12", 1, "M") + np.array([14, 15]) * DAY)[1].tolist() == [True, False]
+
+
+def test_dates_are_saved_to_the_nanosecond() -> None:
+    start = int(np.datetime64("2024-01-01T00:00:00.123456789", "ns").astype(np.int64))
+    rhythm = Rhythm(True, start, 1_000_000_001)
+    assert Rhythm.from_data(json.loads(json.dumps(rhythm.to_data()))) == rhythm
 
 
 def test_one_time_alone_shows_no_rhythm() -> None:

@@ -37,4 +37,4 @@ cdef double _limit(const double* state, int side, double rarest) noexcept nogil
 cdef double _score(double* state, double z, int side, double* found) noexcept nogil
 cdef bint _has_moved(double* state, double y, double reference) noexcept nogil
 cdef int _alarm(double* state, double rarity, double rarest, bint alone, bint moved, double quiet) noexcept nogil
-cdef void _score_constant(double y, double value, double n, double rarest, double* found) noexcept nogil
+cdef bint _score_constant(double y, double value, double n, double rarest, int side, double* found) noexcept nogil

@@ -153,16 +153,22 @@ def _alarm(state, rarity, rarest, alone, moved, quiet):
     return kind
 
 
-def _score_constant(y, value, n, rarest, found):
-    """Score a value after ``n`` others that were all the same: by Laplace's rule, the next differs once in n + 1."""
+def _score_constant(y, value, n, rarest, side, found):
+    """Score a value after ``n`` others that were all the same: by Laplace's rule, the next differs once in n + 1.
+
+    Returns whether it is an alarm.
+    """
     found[FOUND_EXPECTED] = value
-    found[FOUND_LOW] = value
-    found[FOUND_HIGH] = value
-    if y == y:
-        found[FOUND_TAIL] = 1.0 if y == value else 1.0 / (n + 1.0)
-        found[FOUND_SCORE] = 1.0 - found[FOUND_TAIL]
-        if -log(found[FOUND_TAIL]) >= rarest:
-            found[FOUND_KIND] = SPIKE
+    found[FOUND_LOW] = value if side <= 0 else -INFINITY
+    found[FOUND_HIGH] = value if side >= 0 else INFINITY
+    if y != y:
+        return False
+    found[FOUND_TAIL] = 1.0 / (n + 1.0) if y < found[FOUND_LOW] or y > found[FOUND_HIGH] else 1.0
+    found[FOUND_SCORE] = 1.0 - found[FOUND_TAIL]
+    if n < _WARM_UP or -log(found[FOUND_TAIL]) < rarest:
+        return False
+    found[FOUND_KIND] = SPIKE
+    return True
 
 
 def score_values(
@@ -215,8 +221,8 @@ def score_values(
                 row[j] = NAN
             std = work.expected_std * wider
             if not ready or not std > 0.0:
-                if constant:
-                    _score_constant(y[i], last, n_before, rarest, row)
+                if constant and _score_constant(y[i], last, n_before, rarest, side, row):
+                    state[AT_QUIET] = quiet
                 continue
             row[FOUND_EXPECTED] = work.expected
             row[FOUND_LOW] = work.expected - limit * size * std if side <= 0 else -INFINITY

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from onepass._extras import MissingExtraError, is_installed
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_floats_or_nan, one_of
+from onepass.evaluation.metrics import gaussian_crps
 from onepass.forecasting.members import as_seasons
 from onepass.tables.series import Series, SeriesTable
 from onepass.tables.series_model import Forecasters, new_forecasters
@@ -69,7 +70,7 @@ class _Tally:
         self.smape.append(float(np.mean(200.0 * np.divide(error, size, out=np.zeros_like(error), where=size > 0.0))))
         if scale > 0.0:
             self.mase.append(float(error.mean() / scale))
-            self.crps.append(float(_crps(y, mean, std).mean() / scale))
+            self.crps.append(float(gaussian_crps(y, mean, std).mean() / scale))
         self.counts[known] += 1
         for number, (low, high) in enumerate(guess.intervals):
             self.inside[number, known] += (low[known] <= y) & (y <= high[known])
@@ -344,15 +345,6 @@ def _scale(past: FloatArray, period: int) -> float:
         if np.isfinite(changes).any() and (scale := float(np.nanmean(changes))) > 0.0:
             return scale
     return 0.0
-
-
-def _crps(y: FloatArray, mean: FloatArray, std: FloatArray) -> FloatArray:
-    """The continuous ranked probability score of Gaussian forecasts, in units of the values."""
-    error = np.abs(y - mean)
-    z = np.divide(y - mean, std, out=np.zeros_like(error), where=std > 0.0)
-    density = np.exp(-0.5 * np.square(z)) / np.sqrt(2.0 * np.pi)
-    found = std * (z * (2.0 * ndtr(z) - 1.0) + 2.0 * density - 1.0 / np.sqrt(np.pi))
-    return np.where(std > 0.0, found, error)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -29,6 +29,7 @@ from onepass.likelihoods import named
 __all__ = [
     "Arrays",
     "Parameters",
+    "as_exact_number",
     "as_number",
     "as_tally",
     "check_network",
@@ -199,6 +200,12 @@ def as_number(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
         raise ValueError(f"{name} must be a finite number, got {str(value)[:40]!r}")
     return float(value)
+
+
+def as_exact_number(value: Any, name: str) -> float:
+    """Validate a finite number; a whole one is not rounded, however large it is."""
+    number = as_number(value, name)
+    return int(value) if isinstance(value, Integral) else number
 
 
 def as_tally(value: Any, name: str) -> int:

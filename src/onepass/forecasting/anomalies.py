@@ -1,7 +1,7 @@
 """`AnomalyScorer`: how odd every value of a series is, given all values before it, and which are alarms."""
 
 from collections.abc import Iterable
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -148,6 +148,9 @@ class AnomalyScorer:
 
     def __repr__(self) -> str:
         return f"AnomalyScorer(false_alarms={self.false_alarms:g}, side={self.side!r}, n_seen={self.n_seen})"
+
+    def __copy__(self) -> Self:
+        return deepcopy(self)  # learning changes arrays in place
 
     def export_state(self) -> tuple[Parameters, Arrays]:
         """Return the complete state, as JSON-compatible parameters and arrays: see `onepass.save`."""

@@ -29,7 +29,7 @@ from onepass.forecasting.long_tables import LIBRARIES, as_input_names, as_level,
 from onepass.forecasting.members import Member, as_members, as_seasons, default_horizon, default_members, make_plan
 from onepass.forecasting.population import learn_priors, sampled
 from onepass.forecasting.revisions import RecentRows
-from onepass.forecasting.times import Clock, Times, as_times
+from onepass.forecasting.times import MOST_GAP, MOST_STEPS, Clock, Times, as_times
 
 __all__ = ["ForecastingFleet"]
 
@@ -37,8 +37,6 @@ _FIRST_SHARING = 256  # values after which series share for the first time
 _NEXT_SHARING = 1.3  # times as many values until they share again
 _GROWTH = 1.25  # of the memory for records
 _FEWEST = 2  # values of a series that a forecast needs
-_MOST_GAP = 10_000
-_MOST_STEPS = 2**40
 
 
 class ForecastingFleet:
@@ -165,7 +163,7 @@ class ForecastingFleet:
             self._library = library_of(frame)
             return self
         clock = self._clock_for(times)
-        clock.last = -_MOST_STEPS
+        clock.last = -MOST_STEPS
         order = np.lexsort((times, np.unique(names, return_inverse=True)[1].ravel()))
         different, at = np.unique(times, return_inverse=True)
         steps = clock.positions(different)[at.ravel()]
@@ -256,8 +254,8 @@ class ForecastingFleet:
             apart = np.diff(np.concatenate([[first], own]))
             if (apart <= 0).any():
                 raise ValueError(f"ds of the series {key!r} must increase: keep one value for each time, sorted")
-            if own[-1] - first > len(own) + _MOST_GAP:
-                raise ValueError(f"the series {key!r} has a gap of more than {_MOST_GAP} steps: give it a new name")
+            if own[-1] - first > len(own) + MOST_GAP:
+                raise ValueError(f"the series {key!r} has a gap of more than {MOST_GAP} steps: give it a new name")
             own_values = np.full(own[-1] - first, np.nan)
             own_values[own - first - 1] = values[start:stop]
             all_names += [key] * len(own_values)
@@ -419,7 +417,7 @@ class ForecastingFleet:
             raise ValueError("X_df was given, but the fleet has no inputs: name them in ForecastingFleet(inputs=...)")
         names, times, _, inputs = columns_of(frame, ("unique_id", "ds"), self.inputs)
         clock, last = self._clock_for(times), self._ends
-        clock.last = -_MOST_STEPS
+        clock.last = -MOST_STEPS
         different, at = np.unique(times, return_inverse=True)
         steps = clock.positions(different)[at.ravel()] if len(different) else np.zeros(0, dtype=np.int64)
         found: dict[Hashable, FloatArray] = {}

@@ -161,7 +161,7 @@ class BayesianForecaster:
         """Learn values of the last steps in any order, and again those after them."""
         assert self._settled is not None
         ordered = recent.put(values, inputs, times)
-        if ordered.anew:
+        if ordered.replaces_recent:
             fresh = copy(self._settled)
             fresh._work = self._work
             fresh._learn_in_order(ordered.values, ordered.inputs, ordered.times)
@@ -181,8 +181,8 @@ class BayesianForecaster:
             self._in_rhythm(*nothing, given)
             return
         ordered = self._recent.put(*nothing, given)
-        if not ordered.anew:
-            self._in_rhythm(ordered.values, ordered.inputs, ordered.times)
+        base = self._settled if ordered.replaces_recent and self._settled is not None else self
+        base._in_rhythm(ordered.values, ordered.inputs, ordered.times)
 
     def steps_ahead(self, times: Any) -> NDArray[np.int64]:
         """How many steps after the newest value these times are; 0 or less for times that are not after it."""

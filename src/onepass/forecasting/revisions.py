@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 
 from onepass._typing import FloatArray
 from onepass.files.state import Arrays, Parameters, as_number, as_tally, sized_or_nan
-from onepass.forecasting.times import Clock, Times
+from onepass.forecasting.times import MOST_GAP, MOST_STEPS, Clock, Times
 
 __all__ = ["InOrder", "RecentRows", "RecentValues", "TooLateError"]
 
-_MOST_GAP = 10_000
-_MOST_STEPS = 2**32  # between a series' first and last one
 _NEVER = -(2**31)  # before all steps
 
 
@@ -50,13 +48,13 @@ class InOrder(NamedTuple):
 
     Attributes
     ----------
-    anew : bool
+    replaces_recent : bool
         Whether they take the place of all recent values; if not they follow them.
     settled : (n,) array of bool
         Of the recent values after that, those that can't change any more.
     """
 
-    anew: bool
+    replaces_recent: bool
     values: FloatArray
     inputs: FloatArray
     times: Times
@@ -94,11 +92,11 @@ class RecentValues:
         at = _last_of_each(steps)
         all_values = np.concatenate([self._values, values])
         all_inputs = np.concatenate([self._inputs, inputs]) if n else inputs
-        anew = n > 0 and bool((steps[n:] <= steps[n - 1]).any())
-        learned = at if anew else at[at >= n]
+        replaces_recent = n > 0 and bool((steps[n:] <= steps[n - 1]).any())
+        learned = at if replaces_recent else at[at >= n]
         settled = steps[at] <= steps[at[-1]] - self.steps
         recent = times[at], all_values[at], all_inputs[at]
-        return InOrder(anew, all_values[learned], all_inputs[learned], times[learned], recent, settled)
+        return InOrder(replaces_recent, all_values[learned], all_inputs[learned], times[learned], recent, settled)
 
     def _clock(self, times: Times) -> Clock:
         """The rhythm, which the first two times set."""
@@ -204,11 +202,11 @@ class RecentRows:
         before = np.concatenate([[_NEVER], steps[order][:-1]])
         first = np.concatenate([[True], rows[order][1:] != rows[order][:-1]])
         before[first] = newest[order][first]
-        wide = (before != _NEVER) & (steps[order] - before > _MOST_GAP)
-        wide |= (last != _NEVER) & (steps[order] - last > _MOST_GAP)
+        wide = (before != _NEVER) & (steps[order] - before > MOST_GAP)
+        wide |= (last != _NEVER) & (steps[order] - last > MOST_GAP)
         if wide.any():
             name = names[int(order[np.argmax(wide)])]
-            raise ValueError(f"the series {name!r} has a gap of more than {_MOST_GAP} steps: give it a new name")
+            raise ValueError(f"the series {name!r} has a gap of more than {MOST_GAP} steps: give it a new name")
 
     def put(
         self, names: Sequence[Hashable], times: Times, values: FloatArray
@@ -227,7 +225,7 @@ class RecentRows:
         rows, steps = np.concatenate([taken[0], rows]), np.concatenate([taken[1], steps])
         values = np.concatenate([taken[2], values])
         self.clock, self._last = clock, max(self._last, int(steps.max()))
-        at = _last_of_each(rows * _MOST_STEPS + steps)
+        at = _last_of_each(rows * MOST_STEPS + steps)
         rows, steps, values = rows[at], steps[at], values[at]
         np.maximum.at(self._newest, rows, steps)
         done = steps <= self._last - self.steps

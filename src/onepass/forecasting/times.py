@@ -1,7 +1,7 @@
 """Times of values as steps: 0, 1, 2, .. in the rhythm of the series, so that gaps are known as missing values.
 
 Times are numbers, or dates. The step between the first two sets the rhythm unless one is given: a fixed time, or
-calendar months where these lie 28 to 31 days, a quarter or a year apart.
+calendar months where these lie 28 to 31 days, a quarter or a year apart, on the same day or at an end of the month.
 """
 
 from typing import Any
@@ -9,16 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onepass.files.state import as_number
+from onepass.files.state import as_exact_number
 
-__all__ = ["Clock", "Times", "as_times"]
+__all__ = ["MOST_GAP", "MOST_STEPS", "Clock", "Times", "as_times", "fits_months"]
+
+MOST_GAP = 10_000
+"""Steps that may be missing in a row."""
+MOST_STEPS = 2**32
+"""Steps between any two of a series."""
 
 Times = NDArray[np.int64] | NDArray[np.float64]
 """Dates as nanoseconds, or numbers."""
 
 _DAY = 86_400_000_000_000  # nanoseconds
 _MONTHS = {1: (28, 31), 3: (89, 92), 6: (181, 184), 12: (365, 366)}
-_MOST_GAP = 100_000  # steps
+_EDGE = 4  # days at the beginning and the end of a month, which working days move to one another
 # Seasons by step: of hours a day and a week, and so on.
 _SEASONS = {
     _DAY // 96: (96.0, 672.0),
@@ -79,8 +84,10 @@ class Clock:
             raise ValueError(_order(apart))
         if self.are_dates:
             days = apart / _DAY
-            fits = bool(days % 7) or _same_day(self.start, second)  # else it is a number of weeks
-            self.months = next((n for n, (least, most) in _MONTHS.items() if least <= days <= most and fits), 0)
+            if days % 7 or _same_day(self.start, second):  # else it is a number of weeks
+                self.months = next((n for n, (least, most) in _MONTHS.items() if least <= days <= most), 0)
+            if self.months and not self._month_steps(np.array([second], dtype=np.int64))[1].all():
+                self.months = 0
         if not self.months:
             self.step = apart
 
@@ -96,11 +103,7 @@ class Clock:
         if not self.is_known:
             return np.zeros(len(times), dtype=np.int64)
         if self.months:
-            dates = times.astype("datetime64[ns]")
-            months = dates.astype("datetime64[M]").astype(np.int64)
-            first = int(np.int64(self.start).astype("datetime64[ns]").astype("datetime64[M]").astype(np.int64))
-            whole, rest = np.divmod(months - first, self.months)
-            found, fits = whole, rest == 0
+            found, fits = self._month_steps(times)
         else:
             exact = (times - self.start) / self.step
             found = np.rint(exact).astype(np.int64)
@@ -112,14 +115,20 @@ class Clock:
             )
         return found
 
+    def _month_steps(self, times: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        months = times.astype("datetime64[ns]").astype("datetime64[M]").astype(np.int64)
+        first = int(np.int64(self.start).astype("datetime64[ns]").astype("datetime64[M]").astype(np.int64))
+        found, rest = np.divmod(months - first, self.months)
+        return found, (rest == 0) & fits_months(times, self.times_of(found).astype(np.int64), self.start)
+
     def positions(self, times: NDArray[Any]) -> NDArray[np.int64]:
         """Steps of times after the last one, which must follow each other in the rhythm; gaps are allowed."""
         found = self.steps(times)
         steps = np.diff(np.concatenate([[self.last], found]))
         if (steps <= 0).any():
             raise ValueError(_order(steps.min()))
-        if steps[1:].max(initial=0) > _MOST_GAP or (self.last >= -1 and steps[0] > _MOST_GAP):
-            raise ValueError(f"times have a gap of {steps.max()} steps, more than {_MOST_GAP}: begin a new forecaster")
+        if steps[1:].max(initial=0) > MOST_GAP or (self.last >= -1 and steps[0] > MOST_GAP):
+            raise ValueError(f"times have a gap of {steps.max()} steps, more than {MOST_GAP}: begin a new forecaster")
         return found
 
     def times_of(self, steps: NDArray[np.int64]) -> NDArray[Any]:
@@ -143,13 +152,23 @@ class Clock:
     @classmethod
     def from_data(cls, data: list[Any]) -> "Clock":
         """Make the clock that `to_data` described."""
-        dated, start, step, months, last = (as_number(number, "clock") for number in data)
+        dated, start, step, months, last = (as_exact_number(number, "clock") for number in data)
         exact = int if dated else float
         return cls(bool(dated), exact(start), exact(step), int(months), int(last))
 
     def copy(self) -> "Clock":
         """The same clock, to be moved on its own."""
         return Clock(self.are_dates, self.start, self.step, self.months, self.last)
+
+
+def fits_months(times: NDArray[Any], expected: NDArray[np.int64], start: float) -> NDArray[np.bool_]:
+    """Whether dates are where a rhythm of months has them: on the same day.
+
+    Where the first date is at an edge of its month, others may be up to three days off, as the first and last working
+    days are.
+    """
+    at_edge = _day_of_month(start) <= _EDGE or _day_of_month(start + _EDGE * _DAY) <= _EDGE
+    return np.asarray(np.abs(times - expected) < (_EDGE if at_edge else 1) * _DAY)
 
 
 def _order(apart: float) -> str:

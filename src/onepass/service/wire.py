@@ -11,6 +11,7 @@ __all__ = [
     "DecideRequest",
     "Decision",
     "Declared",
+    "Distribution",
     "ExpireRequest",
     "ExplainRequest",
     "Explained",
@@ -32,7 +33,6 @@ __all__ = [
     "RollbackRequest",
     "RowsRequest",
     "Scalar",
-    "Spread",
 ]
 
 Scalar = bool | int | float | str | None
@@ -236,7 +236,7 @@ class ForecastRequest(Struct, forbid_unknown_fields=True):
     """How many of the latest values to return as well, of those that may still be revised."""
 
 
-class Spread(Struct):
+class Distribution(Struct):
     """The distribution of a number that is still to come."""
 
     mean: float
@@ -245,7 +245,7 @@ class Spread(Struct):
     """Those of ``levels``, the narrowest first."""
 
 
-class ForecastStep(Spread):
+class ForecastStep(Distribution):
     """The distribution of the value of one step."""
 
     time: str | float
@@ -265,7 +265,7 @@ class Forecasted(Struct):
     version: int
     """Number of the last event that the model had learned."""
     steps: list[ForecastStep]
-    total: Spread
+    total: Distribution
     """The sum over all steps."""
     recent: list[Observed]
     """The latest values, if they were asked for."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 from onepass._typing import FloatArray
 from onepass.files.state import Arrays, Parameters, as_number, nested, under
 from onepass.forecasting import AnomalyScorer, AnomalyScores
+from onepass.forecasting.times import MOST_GAP
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.reasons import Reason
 from onepass.tables.rhythm import Rhythm
@@ -18,7 +19,6 @@ from onepass.tables.series_rows import SeriesColumns
 __all__ = ["DetectionModel", "SeriesScores", "limit_words"]
 
 _OUTPUTS = ("expected", "low", "high", "tail", "score", "alarm")
-_MOST_GAP = 10_000  # steps
 
 
 class SeriesScores(NamedTuple):
@@ -86,7 +86,7 @@ class DetectionModel:
 
     def _check_time(self, one: Series) -> None:
         end = self._ends.get(one.key, one.first)
-        if end <= one.first <= end + _MOST_GAP:
+        if end <= one.first <= end + MOST_GAP:
             return
         (last,) = self.times(end - 1, 1)
         key = f"{one.key}: " if one.key else ""

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onepass._validation import as_flag
-from onepass.files.state import Parameters, as_number
-from onepass.forecasting.times import Clock
+from onepass.files.state import Parameters, as_exact_number, as_number
+from onepass.forecasting.times import Clock, fits_months
 from onepass.tables.columns.wording import number_text
 
 __all__ = ["DAY", "HOUR", "Rhythm", "Times", "find_rhythm"]
@@ -63,7 +63,7 @@ class Rhythm:
         """The steps of times, and which of them fit the rhythm."""
         if self.months:
             whole, rest = np.divmod(_months(times) - int(_months(np.array([int(self.start)]))[0]), self.months)
-            return whole, rest == 0
+            return whole, (rest == 0) & fits_months(times, self._month_times(whole), self.start)
         if self.working_days:
             days = times // DAY
             found = np.busday_count(np.int64(self.start // DAY).astype("datetime64[D]"), days.astype("datetime64[D]"))
@@ -162,7 +162,7 @@ class Rhythm:
         """Make the rhythm that `to_data` described."""
         exact = int if data["are_dates"] else float
         flags = {name: as_flag(data[name], name) for name in ("are_dates", "at_end", "working_days")}
-        start, step = (exact(as_number(data[name], name)) for name in ("start", "step"))
+        start, step = (exact(as_exact_number(data[name], name)) for name in ("start", "step"))
         return cls(start=start, step=step, months=int(as_number(data["months"], "months")), **flags)
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from onepass._typing import FloatArray
+from onepass.forecasting.times import MOST_GAP
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.notation import AS_WRITTEN, Notation
 from onepass.tables.columns.values import Bad
@@ -30,7 +31,6 @@ from onepass.tables.series_rows import Clock, KnownClock, SeriesColumns, SeriesR
 
 __all__ = ["KnownSeries", "Series", "SeriesSummary", "SeriesTable", "read_further", "read_series"]
 
-_MOST_GAP = 10_000  # steps
 _RUN = 5  # gaps of one size in a row that are another rhythm
 _SEASONS_OF_NUMBERS = (4, 7, 12, 24, 48, 52, 96, 168)
 _CLEAR = 0.4  # correlation of a value with that of a season before, from which on it is one
@@ -300,10 +300,10 @@ def _check_rhythm(
         raise SchemaError(Reason("off_rhythm", columns.time, len(odd), rhythm=rhythm.words(), time=time, lines=lines))
     for start, stop in bounds:
         apart = np.diff(steps[start:stop])
-        if apart.max(initial=0) > _MOST_GAP:
+        if apart.max(initial=0) > MOST_GAP:
             place = start + int(apart.argmax()) + 1
             lines, time, gap = sorted_lines(rows.lines[[place]]), _shown(rows.times[place]), int(apart.max())
-            raise SchemaError(Reason("long_gap", columns.time, gap, time=time, lines=lines, most=_MOST_GAP))
+            raise SchemaError(Reason("long_gap", columns.time, gap, time=time, lines=lines, most=MOST_GAP))
         run = _other_rhythm(apart)
         if run is not None:
             odd = rows.lines[start + run[0] : start + run[1] + 1]

@@ -10,6 +10,7 @@ pytest.importorskip("sktime", reason="sktime is not installed")
 from sktime.utils.estimator_checks import check_estimator
 
 from onepass.integrations.sktime import OnePassForecaster
+from onepass.integrations.sktime.forecaster import _seasons_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:PeriodDtype:FutureWarning")
 MONTHS = pd.period_range("2010-01", periods=120, freq="M")
@@ -78,6 +79,11 @@ def test_the_frequency_sets_the_season(index: pd.Index, season: object) -> None:
     assert own.index[0] > index[-1]
     seasons = (7, 365.25) if season == 7 else season
     np.testing.assert_array_equal(own, BayesianForecaster(seasons).learn(Y.to_numpy()).forecast(3).mean)
+
+
+@pytest.mark.parametrize(("freq", "seasons"), [("B", (5.0,)), ("BME", (12.0,)), ("BMS", (12.0,)), ("BQE", (4.0,))])
+def test_only_working_days_have_weeks_of_five(freq: str, seasons: tuple[float, ...]) -> None:
+    assert _seasons_of(pd.date_range("2000-01-31", periods=20, freq=freq)) == seasons
 
 
 def test_members_and_options_are_passed_on() -> None:

@@ -211,6 +211,28 @@ def test_times_that_do_not_fit_each_other_in_one_request_are_refused_together(ru
     assert running.model("one").status()["n_seen"] == 0
 
 
+def test_a_batch_with_a_late_value_is_learned_whole_or_not_at_all(running: Running) -> None:
+    learn(running, "one", [{"x": {"time": t}, "y": y} for t, y in enumerate(series(100))])
+    before = running.files()["one"], forecast(running, "one", recent=12)
+    batch = [{"x": {"time": 98}, "y": 0.0}, {"x": {"time": 300_000}, "y": 1.0}]
+    refused = problem(running, running.model("one").learn_rows(RowsRequest(records=batch)))
+    assert (refused.status, refused.code, refused.place) == (422, "out_of_rhythm", ("row", 2))
+    assert (running.files()["one"], forecast(running, "one", recent=12)) == before
+
+
+@pytest.mark.parametrize("name", ["one", "many"])
+def test_a_batch_is_learned_if_its_values_are_one_after_another(running: Running, name: str) -> None:
+    def rows(times: list[int]) -> list[dict[str, Any]]:
+        return [{"x": {"time": t}, "y": 1.0} | ({"key": "a"} if name == "many" else {}) for t in times]
+
+    learn(running, name, rows([10, 12]))
+    refused = problem(running, running.model(name).learn_rows(RowsRequest(records=rows([1, 2]))))
+    assert (refused.status, refused.code) == (422, "out_of_rhythm")  # 1 alone, before 10 and 12
+    assert running.model(name).status()["n_seen"] == 2
+    learn(running, name, rows([9, 8]))
+    assert running.model(name).status()["n_seen"] == 4
+
+
 def test_a_forecast_needs_values_and_a_time_ahead(running: Running) -> None:
     model = running.model("one")
     assert problem(running, model.forecast(ForecastRequest(3))).status == 409
@@ -241,6 +263,38 @@ def test_arrow_batches_have_a_column_of_times(running: Running) -> None:
     learn(running, "same", [record(t, value) for t, value in enumerate(y)])
     assert forecast(running, "same").steps == forecast(running, "one").steps
     assert len(forecast(running, "many", key="a").steps) == 3
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.timestamp("s"), pa.timestamp("ns"), pa.timestamp("ms", "Europe/Berlin"), pa.date32(), pa.date64()]
+)
+def test_arrow_times_have_any_unit(running: Running, kind: pa.DataType) -> None:
+    days = pa.array(np.array(["2030-01-01", "2030-01-02", "2030-01-03"], dtype="datetime64[D]"))
+    times = days.cast(pa.timestamp(kind.unit)).cast(kind) if pa.types.is_timestamp(kind) else days.cast(kind)
+    if kind == pa.timestamp("ns"):  # below a microsecond
+        times = pa.array(times.cast(pa.int64()).to_numpy() + 789).cast(kind)
+    table = pa.RecordBatch.from_arrays([times, pa.array([1.0, 2.0, 3.0])], ["time", "y"])
+    running.ask(running.model("one").learn_rows(RowsRequest(table=table)))
+    assert [one.time for one in forecast(running, "one", recent=3).recent] == [
+        f"2030-01-0{day}T00:00:00Z" for day in (1, 2, 3)
+    ]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        pa.array([1, 2], pa.time32("s")),
+        pa.array([1, 2], pa.time64("ns")),
+        pa.array([1, 2], pa.duration("ns")),
+        pa.array([10**15, 0], pa.timestamp("s")),
+        pa.array([2**31 - 1, 0], pa.date32()),
+        pa.nulls(2, pa.timestamp("us")),
+    ],
+)
+def test_arrow_columns_without_dates_are_refused(running: Running, times: pa.Array) -> None:
+    table = pa.RecordBatch.from_arrays([times, pa.array([1.0, 2.0])], ["time", "y"])
+    refused = problem(running, running.model("one").learn_rows(RowsRequest(table=table)))
+    assert (refused.status, refused.code, refused.place) == (422, "not_a_time", ("row", 1))
 
 
 @pytest.mark.parametrize("name", ["one", "many", "sales"])

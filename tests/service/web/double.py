@@ -16,6 +16,7 @@ from onepass.service.wire import (
     DecideRequest,
     Decision,
     Declared,
+    Distribution,
     ExpireRequest,
     Explained,
     ExplainRequest,
@@ -30,7 +31,6 @@ from onepass.service.wire import (
     RewardRequest,
     RollbackRequest,
     RowsRequest,
-    Spread,
 )
 
 __all__ = ["ModelDouble", "StateDouble"]
@@ -141,7 +141,7 @@ class ModelDouble:
 
     async def forecast(self, request: ForecastRequest) -> Forecasted:
         self._note(request)
-        return Forecasted(3, [ForecastStep(1.0, 0.5, [], 7.0)], Spread(1.0, 0.5, []), [])
+        return Forecasted(3, [ForecastStep(1.0, 0.5, [], 7.0)], Distribution(1.0, 0.5, []), [])
 
     async def waiting(self) -> dict[str, Any]:
         self._note("waiting")

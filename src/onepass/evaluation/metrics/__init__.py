@@ -58,6 +58,7 @@ from onepass.evaluation.metrics.numbers import (
     PoissonDeviance,
     PredictedStd,
     RootMeanSquaredError,
+    gaussian_crps,
 )
 from onepass.evaluation.metrics.predictions import (
     ClassPredictions,
@@ -102,6 +103,7 @@ __all__ = [
     "TopClassCalibrationError",
     "Unit",
     "UnknownMetricError",
+    "gaussian_crps",
     "register",
     "registered",
     "row_means",

@@ -155,7 +155,7 @@ def _seasons_of(index: pd.Index) -> tuple[float, ...]:
         index = index.to_timestamp()
     if not isinstance(index, pd.DatetimeIndex) or len(index) < 2:
         return ()
-    if (index.freqstr or "").startswith("B"):
+    if index.freqstr == "B":
         return (5.0,)
     first, second = index[:2].to_numpy(dtype="datetime64[ns]").astype(np.int64).tolist()
     clock = Clock(are_dates=True, start=first)

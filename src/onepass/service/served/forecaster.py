@@ -26,6 +26,7 @@ from onepass.service.served.columns import column_of
 from onepass.service.served.numbers import NumberRows
 from onepass.service.served.values import check_columns, refuse_keys
 from onepass.service.wire import (
+    Distribution,
     ForecastRequest,
     ForecastStep,
     Inputs,
@@ -33,7 +34,6 @@ from onepass.service.wire import (
     Key,
     Observed,
     Scalar,
-    Spread,
 )
 from onepass.tables.columns.values import plain
 from onepass.tables.targets import NumberTarget
@@ -181,7 +181,7 @@ class _SeriesRows(NumberRows):
     def _problem_of(self, X: FloatArray, keys: tuple[Any, ...] | None, places: list[int]) -> ProblemError | None:
         times = _as_times(X[places])
         try:
-            self._check(times, None if keys is None else [keys[i] for i in places])
+            self._check_in_order(times, None if keys is None else [keys[i] for i in places])
         except TooLateError as error:
             words = (
                 f"the value is {error.behind} steps older than the newest one, and only the last "
@@ -194,6 +194,16 @@ class _SeriesRows(NumberRows):
             return ProblemError(422, "bad value", str(error), field="x.time", code="out_of_rhythm")
         return None
 
+    def _check_in_order(self, times: NDArray[Any], keys: Sequence[Any] | None) -> None:
+        """Refuse times that can't be learned one after another: all together, or the first of them without the next.
+
+        The two earliest times set the rhythm while it may change, so that more of them change nothing.
+        """
+        self._check(times, keys)
+        if len(times) > 1:
+            first = int(np.argmin(times))
+            self._check(times[first : first + 1], None if keys is None else [keys[first]])
+
     # Learning.
 
     def learn(self, rows: Rows) -> PredictedRows:
@@ -202,7 +212,7 @@ class _SeriesRows(NumberRows):
         times, mean, var = _as_times(rows.X), np.full(n, np.nan), np.full(n, np.nan)
         held = np.zeros(n)
         with self._lock:
-            self._check(times, rows.keys)
+            self._check_in_order(times, rows.keys)
             for i in np.argsort(times, kind="stable").tolist():
                 key = None if rows.keys is None else rows.keys[i]
                 before = self.n_set_aside
@@ -266,7 +276,7 @@ class _SeriesRows(NumberRows):
         mean, var = np.array(moments).T
         return Prediction.gaussian(mean, var)
 
-    def forecast(self, request: ForecastRequest) -> tuple[list[ForecastStep], Spread, list[Observed]]:
+    def forecast(self, request: ForecastRequest) -> tuple[list[ForecastStep], Distribution, list[Observed]]:
         """The next steps, their sum, and the latest values."""
         key = self._key_of(request)
         self._check_known(key)
@@ -289,7 +299,7 @@ class _SeriesRows(NumberRows):
             )
         ]
         sums = [Interval(level, *map(float, total.interval(level))) for level in levels]
-        return steps, Spread(float(total.mean), float(total.std), sums), self._recent(request.recent, key)
+        return steps, Distribution(float(total.mean), float(total.std), sums), self._recent(request.recent, key)
 
     def _key_of(self, request: ForecastRequest) -> Any:
         bad: Bad = {}
@@ -467,8 +477,12 @@ def _read_time(value: Scalar, i: int, bad: Bad) -> tuple[float, float]:
 
 def _times_of(column: Any) -> list[Any]:
     """Times of an Arrow column as JSON would have them."""
-    if pa.types.is_temporal(column.type):
-        return [None if one is None else one.isoformat() for one in column.cast(pa.timestamp("us")).to_pylist()]
+    kind = column.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        in_utc = column.cast(pa.timestamp(kind.unit)) if pa.types.is_timestamp(kind) else column
+        column = in_utc.cast(pa.string())
+    elif pa.types.is_temporal(kind):  # a time of day or a duration
+        return [str(kind)] * len(column)
     found: list[Any] = column.to_pylist()
     return found
 

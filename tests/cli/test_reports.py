@@ -48,7 +48,7 @@ def test_no_row_is_blamed_where_none_is_to_blame() -> None:
     targets[7] = 50.0
     worst.update(NumberPredictions(targets, np.zeros(100)), "b.csv", lambda: range(2, 102))
     assert worst.words() == (
-        "one row, b.csv, line 9, makes 93 % of the RMSE's sum over all rows; without it the RMSE is 1.0000"
+        "one row, b.csv, line 9, makes 93 % of the sum of squared errors; without it the RMSE is 1.0000"
     )
 
 
@@ -56,7 +56,26 @@ def test_the_score_without_an_absurd_row_does_not_cancel() -> None:
     worst = WorstRow(RootMeanSquaredError)
     for target in (2.0, 1e12, 2.0):
         worst.update(NumberPredictions(np.array([target, *[2.0] * 29]), np.zeros(30)), "a.csv", lambda: range(2, 32))
-    assert worst.words().endswith("makes 100 % of the RMSE's sum over all rows; without it the RMSE is 2.0000")
+    assert worst.words().endswith("makes 100 % of the sum of squared errors; without it the RMSE is 2.0000")
+
+
+def test_neither_one_of_few_rows_nor_an_early_one_is_blamed() -> None:
+    errors = np.ones(29)
+    errors[20] = 4.0  # 36 % of the sum, but no more than 16 others
+    few = WorstRow(RootMeanSquaredError)
+    few.update(NumberPredictions(errors, np.zeros(29)), "a.csv", lambda: range(2, 31))
+    assert few.share > 0.3
+    assert few.words() == ""
+    errors = np.ones(200)
+    errors[1], errors[30] = 100.0, 50.0
+    for early, line in ((0, 3), (2, 32)):
+        for size in (1, 200):  # in one batch, and in many
+            worst = WorstRow(RootMeanSquaredError, early=early)
+            for start in range(0, 200, size):
+                part, lines = errors[start : start + size], range(start + 2, start + size + 2)
+                worst.update(NumberPredictions(part, np.zeros(len(part))), "a.csv", lambda lines=lines: lines)
+            assert worst.line == line
+            assert bool(worst.words()) == (early == 0)
 
 
 def test_quarters_are_means_over_a_quarter_of_the_rows_each() -> None:

@@ -215,6 +215,13 @@ def test_the_last_rows_are_scored_by_the_model_that_fit_makes_of_the_others(run:
     assert done["scores"]["onepass"]["rmse"] == pytest.approx(np.sqrt(np.mean((predicted - y) ** 2)))
     again = run("evaluate", last, "--model", path, "--test-split", "last:50%", "--json").events[-1]
     assert again["rows"] == 45
+    html = tmp_path / "page.html"
+    for share, words in (
+        ("last:30%", "The last 90 rows were predicted by a model that had learned the 210 before them."),
+        ("30%", "rows, drawn at random, were predicted by a model that had learned the "),
+    ):
+        run("report", file, "--target", "price", "--test-split", share, "--out", html)
+        assert words in html.read_text()
     assert "nor the last rows such as last:20%" in run("evaluate", file, "--test-split", "first:20%").err
 
 

@@ -13,6 +13,7 @@ from scipy.stats import binomtest
 from onepass.evaluation.metrics import ClassCalibrationError, Coverage50, Coverage80, Coverage95, Reliability
 from onepass.evaluation.prequential import OURS, Trial
 from onepass.reports.html import Claim, Verdict
+from onepass.tables.advice import LEAKS
 
 __all__ = ["claims", "intervals_claim", "probabilities_claim", "summary"]
 
@@ -74,7 +75,7 @@ def _skill(trial: Trial) -> Iterator[Claim]:
 
 
 def _leaks(trial: Trial) -> Iterator[Claim]:
-    found = " ".join(f"{advice}." for advice in trial.model.advice if advice.reason.code == "leak")
+    found = " ".join(f"{advice}." for advice in trial.model.advice if advice.reason.code in LEAKS)
     if found:
         yield Claim("No column gives the target away", found, Verdict.FAILS)
 

@@ -1,5 +1,6 @@
 """What a person is told by `evaluate` and its report, and by `show --diff`."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -73,7 +74,7 @@ def test_neither_one_of_few_rows_nor_an_early_one_is_blamed() -> None:
             worst = WorstRow(RootMeanSquaredError, early=early)
             for start in range(0, 200, size):
                 part, lines = errors[start : start + size], range(start + 2, start + size + 2)
-                worst.update(NumberPredictions(part, np.zeros(len(part))), "a.csv", lambda lines=lines: lines)
+                worst.update(NumberPredictions(part, np.zeros(len(part))), "a.csv", partial(list, lines))
             assert worst.line == line
             assert bool(worst.words()) == (early == 0)
 

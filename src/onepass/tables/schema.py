@@ -6,7 +6,7 @@ learned: those that are declared, or those that a look through the target column
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any
@@ -281,7 +281,7 @@ def _check_names(options: SchemaOptions, names: Sequence[str], file: str) -> Non
         check_known(setting, asked, names, file)
 
 
-def check_known(setting: str, asked: Sequence[str], names: Sequence[str], file: str) -> None:
+def check_known(setting: str, asked: Collection[str], names: Sequence[str], file: str) -> None:
     """Refuse a setting that names columns of which a file has none."""
     for name in asked:
         if name not in names:

@@ -1,5 +1,6 @@
 """What a person is told by `evaluate` and its report, and by `show --diff`."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +49,7 @@ def test_no_row_is_blamed_where_none_is_to_blame() -> None:
     targets[7] = 50.0
     worst.update(NumberPredictions(targets, np.zeros(100)), "b.csv", lambda: range(2, 102))
     assert worst.words() == (
-        "one row, b.csv, line 9, makes 93 % of the RMSE's sum over all rows; without it the RMSE is 1.0000"
+        "one row, b.csv, line 9, makes 93 % of the sum of squared errors; without it the RMSE is 1.0000"
     )
 
 
@@ -56,7 +57,26 @@ def test_the_score_without_an_absurd_row_does_not_cancel() -> None:
     worst = WorstRow(RootMeanSquaredError)
     for target in (2.0, 1e12, 2.0):
         worst.update(NumberPredictions(np.array([target, *[2.0] * 29]), np.zeros(30)), "a.csv", lambda: range(2, 32))
-    assert worst.words().endswith("makes 100 % of the RMSE's sum over all rows; without it the RMSE is 2.0000")
+    assert worst.words().endswith("makes 100 % of the sum of squared errors; without it the RMSE is 2.0000")
+
+
+def test_neither_one_of_few_rows_nor_an_early_one_is_blamed() -> None:
+    errors = np.ones(29)
+    errors[20] = 4.0  # 36 % of the sum, but no more than 16 others
+    few = WorstRow(RootMeanSquaredError)
+    few.update(NumberPredictions(errors, np.zeros(29)), "a.csv", lambda: range(2, 31))
+    assert few.share > 0.3
+    assert few.words() == ""
+    errors = np.ones(200)
+    errors[1], errors[30] = 100.0, 50.0
+    for early, line in ((0, 3), (2, 32)):
+        for size in (1, 200):  # in one batch, and in many
+            worst = WorstRow(RootMeanSquaredError, early=early)
+            for start in range(0, 200, size):
+                part, lines = errors[start : start + size], range(start + 2, start + size + 2)
+                worst.update(NumberPredictions(part, np.zeros(len(part))), "a.csv", partial(list, lines))
+            assert worst.line == line
+            assert bool(worst.words()) == (early == 0)
 
 
 def test_quarters_are_means_over_a_quarter_of_the_rows_each() -> None:
@@ -196,6 +216,13 @@ def test_the_last_rows_are_scored_by_the_model_that_fit_makes_of_the_others(run:
     assert done["scores"]["onepass"]["rmse"] == pytest.approx(np.sqrt(np.mean((predicted - y) ** 2)))
     again = run("evaluate", last, "--model", path, "--test-split", "last:50%", "--json").events[-1]
     assert again["rows"] == 45
+    html = tmp_path / "page.html"
+    for share, words in (
+        ("last:30%", "The last 90 rows were predicted by a model that had learned the 210 before them."),
+        ("30%", "rows, drawn at random, were predicted by a model that had learned the "),
+    ):
+        run("report", file, "--target", "price", "--test-split", share, "--out", html)
+        assert words in html.read_text()
     assert "nor the last rows such as last:20%" in run("evaluate", file, "--test-split", "first:20%").err
 
 

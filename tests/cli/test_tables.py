@@ -690,6 +690,9 @@ def test_machines_hear_of_failures_as_an_event(run: Run, data: Path, tmp_path: P
 def test_one_row_is_one_row(run: Run, data: Path, tmp_path: Path) -> None:
     file = write_csv(tmp_path / "one.csv", TRIPS[:1])
     assert "predicted 1 row," in run("predict", data / "price.onepass", file, "--out", tmp_path / "p.csv").out
+    model = tmp_path / "one.onepass"
+    assert "predictions mean nothing yet" in run("fit", file, "--target", "price", "--model", model).out
+    assert "predictions mean nothing yet" not in run("learn", model, write_csv(file, TRIPS[1:2])).out
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,18 @@ def test_a_text_from_which_the_class_can_be_read_may_be_a_leak(tmp_path: Path) -
     assert ("leak", "status") in _codes(_model(tmp_path, shop, "sold", ignore=("price",)))
 
 
+@pytest.mark.parametrize("kind", ["date", "number", "text"])
+def test_a_column_that_is_filled_only_after_the_target_may_be_a_leak(kind: str, tmp_path: Path) -> None:
+    shop = _shop()
+    shop["sold"] = np.where(shop["price"] > 10.0, "yes", "no")
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(N) % 97, "D")
+    given = {"date": days, "number": np.arange(N) * 1.7 % 13.0, "text": [f"note {i % 97}" for i in range(N)]}[kind]
+    shop["closed"] = pd.Series(given).where(shop["sold"] == "yes")
+    assert ("leak_by_presence", "closed") in _codes(_model(tmp_path, shop, "sold", ignore=("price",)))
+    shop.loc[::20, "closed"] = np.nan  # sometimes nobody fills it in
+    assert not {"leak", "leak_by_presence"} & set(dict(_codes(_model(tmp_path, shop, "sold", ignore=("price",)))))
+
+
 def test_codes_that_no_line_goes_through_are_taken_for_codes_and_counts_are_not(tmp_path: Path) -> None:
     assert _codes(_model(tmp_path, _shop(), "price")) == {("codes", "region")}
     assert not _codes(_model(tmp_path, _shop(), "price", kinds={"region": "category"}))

@@ -91,6 +91,7 @@ def test_a_network_answers_where_features_act_together(tmp_path: Path) -> None:
     assert model.is_network
     assert "network 2-50-1: its log-score was so far" in model.verdict
     assert "better than the perceptron's, over the first 600 rows" in model.verdict
+    assert "to pay for" not in model.verdict
     loaded = onepass.load(tmp_path / "a.onepass")
     assert dict(loaded.choices())["model"] == model.verdict
 
@@ -100,6 +101,7 @@ def test_a_perceptron_answers_where_they_do_not(tmp_path: Path) -> None:
     assert not model.is_network
     assert model.verdict.startswith("perceptron with 2 features: its log-score was ")
     assert f"over the first {COMPARED_ROWS:,} rows" in model.verdict
+    assert ("worse than the network's" in model.verdict) == model.verdict.endswith(": too little to pay for a network")
     assert model.estimator.is_decided
     assert len(model.weights()["y"]) == 2
 

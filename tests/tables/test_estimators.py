@@ -159,12 +159,51 @@ def test_bad_input_is_refused_whole() -> None:
     with pytest.raises(ValueError, match="row 200 of X, counted from 0, can't be predicted: km is infinite"):
         model.predict(bad)
     assert (model.predict(X) == before).all()
-    with pytest.raises(ValueError, match="must not have a column 'y'"):
-        model.fit(X.assign(y=1.0), y)
     with pytest.raises(ValueError, match="unknown class 'x'"):
         BayesianTabularClassifier().partial_fit(X, ["a", "b"] * 150).partial_fit(X, ["a", "x"] * 150)
     with pytest.raises(ValueError, match="at least two"):
         BayesianTabularClassifier().fit(X, ["a"] * N)
+
+
+def test_columns_may_have_any_name() -> None:
+    X, y = _trips()
+    names = {"km": "y", "car": "sample_weight", "note": "y_"}
+    options: dict[str, Any] = {"model_kind": "perceptron", "kinds": {"day": "date"}}
+    plain, named = BayesianTabularRegressor(**options), BayesianTabularRegressor(**options)
+    weights = np.ones(N)
+    plain.fit(X, y, weights).partial_fit(X, y)
+    named.fit(X.rename(columns=names), y, weights).partial_fit(X.rename(columns=names), y)
+    assert (named.predict(X.rename(columns=names)) == plain.predict(X)).all()
+    assert named.model_.n_rows == 2 * N
+
+
+def test_targets_may_be_arrow_arrays() -> None:
+    X, y = _trips()
+    far = y > y.median()
+    options: dict[str, Any] = {"model_kind": "perceptron"}
+    expected = BayesianTabularRegressor(**options).fit(X, y).predict(X)
+    for targets in (pa.array(y), pa.chunked_array([y[:100], y[100:]])):
+        assert (BayesianTabularRegressor(**options).fit(X, targets).predict(X) == expected).all()
+    texts = pa.array(np.where(far, "far", "near"))
+    for targets in (texts, texts.dictionary_encode(), pa.chunked_array([texts]), pa.array(far)):
+        model = BayesianTabularClassifier(**options).fit(X, targets)
+        assert list(model.classes_) in (["far", "near"], [False, True])
+        assert np.mean(model.predict(X) == np.asarray(targets.to_pylist())) > 0.8
+    for estimator in (BayesianTabularRegressor(**options), BayesianTabularClassifier(**options)):
+        for missing in (pa.array([None, *y[1:]]), pa.array([None, *far[1:]]), pa.array([None, *texts.to_pylist()[1:]])):
+            with pytest.raises(ValueError, match=r"NaN|could not convert|missing"):
+                estimator.fit(X, missing)
+
+
+def test_one_column_may_be_ignored_by_its_name() -> None:
+    X, y = _trips()
+    one = BayesianTabularRegressor(model_kind="perceptron", ignore="car").fit(X, y)
+    assert (
+        one.predict(X) == BayesianTabularRegressor(model_kind="perceptron", ignore=["car"]).fit(X, y).predict(X)
+    ).all()
+    for wrong in ({"ignore": "cat"}, {"kinds": {"cat": "category"}}):
+        with pytest.raises(ValueError, match=r"no column 'cat' \(did you mean 'car'\?\); it has km, car, day, note$"):
+            BayesianTabularRegressor(**wrong).fit(X, y)
 
 
 def test_classes_can_be_announced() -> None:

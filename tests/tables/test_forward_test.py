@@ -68,7 +68,17 @@ def test_a_relation_that_moves_is_learned_in_order(turned: TabularModel) -> None
     assert test.candidate.in_order
     assert turned.needs_order
     assert test.scores[test.chosen] == max(test.scores.values())
-    assert "chosen as" in dict(turned.choices())["model"]
+    words = dict(turned.choices())["model"]
+    assert "chosen as" in words
+    assert "must be better by" not in words
+
+
+def test_why_a_lower_score_was_chosen_is_said(turned: TabularModel) -> None:
+    copied = widened(turned, 1.7)
+    test = copied.forward_test
+    assert test is not None
+    copied.forward_test = replace(test, chosen="perceptron", scores={"perceptron": -0.67, "network in order": -0.63})
+    assert "; a model that follows the order must be better by 0.05" in dict(copied.choices())["model"]
 
 
 def widened(model: TabularModel, factor: float) -> TabularModel:

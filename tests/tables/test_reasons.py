@@ -47,6 +47,10 @@ WORDS: list[tuple[Reason, str]] = [
     (Reason("not_a_count", "y", 1.5, "target"), "the target y is 1.5, not a count 0, 1, 2, ..."),
     (Reason("missing_word", "y", "NA", "target"), "the target y is 'NA', taken for missing and not for a class"),
     (Reason("unknown_class", "y", "x", "target", labels=("a", "b")), "is 'x', none of the known classes a, b"),
+    (
+        Reason("leak_by_presence", "closed", share=1.0, target="sold"),
+        "whether 'closed' has a value explains 100 % of 'sold': is it a leak",
+    ),
     (Reason("leak", "paid", share=0.998, target="price"), "'paid' alone explains 99.8 % of 'price': is it a leak"),
     (Reason("identifier", "user_id"), "'user_id' is named like an identifier but is learned as a number; {option}"),
     (Reason("identifier_ignored", "id"), "'id' is named like an identifier and differs in every row, so it is ignored"),
@@ -91,7 +95,10 @@ WORDS: list[tuple[Reason, str]] = [
     ),
     (Reason("target_without_counts", "y", example=""), "the target 'y' does not hold counts 0, 1, 2, ...; is it the"),
     (Reason("one_class", "y", "3", or_number=", or is it a number?"), "has only one class, '3', and at least two are"),
-    (Reason("too_many_classes", "y", most=1000), "the target 'y' has more than 1000 classes; is it the right column"),
+    (
+        Reason("too_many_classes", "y", most=1000, or_number=", or a number"),
+        "the target 'y' has more than 1000 classes; is it the right column, or a number?",
+    ),
     (
         Reason("intervals_of_classes", "y", "adaptive"),
         "intervals='adaptive' can't calibrate the classes of 'y' in a model per key; leave out one of the two options",

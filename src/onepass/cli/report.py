@@ -36,9 +36,10 @@ def report(**given: Any) -> int:
     """Score a model as 'onepass evaluate' does and write the result as one page, made to be passed on.
 
     The verdict comes first: whether predictions beat the mean, the last value, and the value at the same time one
-    period earlier; whether the intervals hold what they promise; whether a single row decides the score. Then
-    predicted against actual values, calibration with counts, errors over time, what each column is good for, the worst
-    rows and what led to them, and what was read and rejected. The page is one file that fetches nothing, reads well on
-    a phone and on paper, and names files without their folders.
+    period earlier; whether a column gives the target away; whether the intervals hold what they promise, as far as
+    so many rows can tell; whether a single row decides the score. Then predicted against actual values, calibration
+    with counts, errors over time, what each column is good for, the worst rows and what led to them, and what was
+    read and rejected. The page is one file that fetches nothing, reads well on a phone and on paper, and names
+    files without their folders.
     """
     return score_files(**given)

@@ -267,6 +267,9 @@ def _run(
     return report(training.model, training.target.path, logs, console, before)
 
 
+_ONE_ROW = "predictions mean nothing yet: mean and scale of the target were taken from this single row; learn more rows"
+
+
 def report(model: "TabularModel", path: Path, logs: Logs, console: Console, before: "Tally") -> int:
     """Report how a run ended, given the rows it began with; returns the exit code."""
     from onepass.tables.description import future_words
@@ -292,6 +295,7 @@ def report(model: "TabularModel", path: Path, logs: Logs, console: Console, befo
         f"learned {counted(learned, 'row')} in {console.seconds:.1f} s ({facts['rows_per_second']:,} rows/s), "
         f"{rejects.count:,} rejected; the model has seen {model.n_rows:,}",
         *set_aside_words(set_aside),
+        *([_ONE_ROW] if model.n_rows == 1 else []),
         *alarms.words(),
         *([f"answers: {model.verdict}"] if model.verdict else []),
         *([] if model.forward_test is None else [f"future: {future_words(model.forward_test)}"]),

@@ -39,6 +39,7 @@ OURS = "onepass"
 _KEPT, _WORST = 2_000, 8  # rows that a report looks at
 _FEW = 200  # rows, of which a quarter says little
 _FEWEST = 30  # rows, of which all of them do
+_EARLY = 20  # first rows of a new model, none of which is blamed for a large error
 BELIEVED = "onepass, rows believed"
 """The same model, scored on those rows alone whose target it holds for true when it sees it."""
 
@@ -64,7 +65,8 @@ class Trial:
         self.ours: Scores = Scores.of(self.task, with_std=True, also=[PredictedStd])
         self.believed: Scores = Scores.of(self.task, with_std=True)
         """Scores of the rows whose target is trusted; others, which may be of any size, say little."""
-        self.worst: WorstRow = WorstRow(LogLoss if self.task == "classes" else RootMeanSquaredError)
+        loss = LogLoss if self.task == "classes" else RootMeanSquaredError
+        self.worst: WorstRow = WorstRow(loss, early=0 if split or model.n_rows else _EARLY)
         self.read: ReadTally = ReadTally()
         """What was read, which those that read it count."""
         self.drawn: KeptRows = KeptRows(_KEPT)

@@ -35,6 +35,7 @@ class Verdict(Enum):
     HOLDS = "holds"
     IN_PART = "holds in part"
     FAILS = "does not hold"
+    TOO_FEW = "too few rows to tell"
 
 
 @dataclass(frozen=True)
@@ -254,6 +255,7 @@ td.verdict span { display: inline-block; padding: .05rem .6rem; border-radius: 1
 .holds { color: var(--yes); background: var(--yes-back); }
 .in-part { color: var(--part); background: var(--part-back); }
 .fails { color: var(--no); background: var(--no-back); }
+.too-few { color: var(--soft); background: var(--faint); }
 nav { border: 1px solid var(--line); border-width: 1px 0; padding: 1rem 0; margin: 1.75rem 0 2.75rem; }
 nav h2, footer h2 { font-size: 1rem; color: var(--soft); }
 nav ol { margin: 0; padding-left: 1.4rem; }

@@ -66,15 +66,18 @@ def evaluation_report(trial: Trial, files: Sequence[str]) -> Report:
         f"Every one of {trial.rows:,} rows was predicted by what had been learned from the rows before it, scored, and "
         "then learned."
         if trial.split is None
-        else f"{trial.rows:,} rows, {_which(trial)}, were predicted by a model that had learned all {model.n_rows:,} "
-        "others."
+        else _held_out(trial)
     )
     title = f"How well {model.target.name} can be predicted"
     return Report(title, f"{summary(trial)} {lead}", sections, facts, claims(trial), "Verdict")
 
 
-def _which(trial: Trial) -> str:
-    return "the last ones" if isinstance(trial.split, LastRows) else "drawn at random"
+def _held_out(trial: Trial) -> str:
+    """Which rows were predicted, by a model of which others."""
+    learned = trial.model.n_rows
+    if isinstance(trial.split, LastRows):
+        return f"The last {trial.rows:,} rows were predicted by a model that had learned the {learned:,} before them."
+    return f"{trial.rows:,} rows, drawn at random, were predicted by a model that had learned the {learned:,} others."
 
 
 def model_report(model: TabularModel, name: str) -> Report:

@@ -19,7 +19,10 @@ from onepass.tables.dependence import share_explained
 from onepass.tables.reasons import Reason
 from onepass.tables.targets import NumberTarget, Target
 
-__all__ = ["Advice", "advise", "network_advice"]
+__all__ = ["LEAKS", "Advice", "advise", "network_advice"]
+
+LEAKS = ("leak", "leak_by_presence")
+"""Codes of advice on columns that give the target away."""
 
 _ROWS = 2_000  # looked at
 _FEWEST = 50  # rows from which on anything is said
@@ -90,9 +93,12 @@ def _class_codes(rows: Any, target: NumberTarget) -> Iterator[Advice]:
 def _on_column(column: Any, rows: Any, outcomes: FloatArray, target: Target) -> Iterator[Advice]:
     is_number = isinstance(column, Number)
     values = _numbers(rows, column.name, column.written) if is_number else _levels(rows, column.name)
-    if (share := share_explained(values, outcomes, ordered=is_number, classes=_n_classes(target))) >= _LEAK:
-        yield Advice(Reason("leak", column.name, share=share, target=target.name), "ignore", column.name)
-    elif is_number:
+    filled = np.isfinite(values).astype(np.float64)
+    for code, found, ordered in zip(LEAKS, (values, filled), (is_number, False), strict=True):
+        if (share := share_explained(found, outcomes, ordered=ordered, classes=_n_classes(target))) >= _LEAK:
+            yield Advice(Reason(code, column.name, share=share, target=target.name), "ignore", column.name)
+            return
+    if is_number:
         yield from _codes(column.name, values, outcomes if _n_classes(target) <= 2 else None)
 
 

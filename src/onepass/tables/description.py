@@ -11,7 +11,7 @@ from onepass.tables.better_of_two import COMPARED_ROWS, BetterOfTwo
 from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.missing import values_note
 from onepass.tables.columns.wording import listed, standardised
-from onepass.tables.forward_record import ForwardTest
+from onepass.tables.forward_record import GAIN, ForwardTest
 from onepass.tables.targets import CountTarget, LogTarget, NumberTarget, Target
 
 if TYPE_CHECKING:
@@ -182,11 +182,12 @@ def verdict(model: "TabularModel") -> str:
         return ""
     other = "perceptron" if model.is_network else "network"
     better = (comparison.lead > 0.0) == model.is_network
-    compared = "better" if better else "worse, too little for what a network costs,"
+    too_little = "" if better or model.is_network else ": too little to pay for a network"
     so_far = "" if comparison.is_decided else " so far"
     return (
-        f"{_kind_words(model)}: its log-score was{so_far} {abs(comparison.lead):.2g} nats per row {compared} than the "
-        f"{other}'s, over the first {comparison.n_judged:,} rows, weighted towards the latest"
+        f"{_kind_words(model)}: its log-score was{so_far} {abs(comparison.lead):.2g} nats per row "
+        f"{'better' if better else 'worse'} than the {other}'s, over the first {comparison.n_judged:,} rows, weighted "
+        f"towards the latest{too_little}"
     )
 
 
@@ -250,7 +251,10 @@ def _forward_words(model: "TabularModel") -> str:
     if test is None or not test.order_matters:
         return ""
     scores = ", ".join(f"{name} {score:.2f}" for name, score in test.scores.items())
-    return f"; chosen as {test.chosen} by predicting rows ahead, where the log scores in nats per row were {scores}"
+    is_best = test.scores[test.chosen] == max(test.scores.values())
+    why = "" if is_best else f"; a model that follows the order must be better by {GAIN:g}"
+    words = f"; chosen as {test.chosen} by predicting rows ahead, where the log scores in nats per row were {scores}"
+    return words + why
 
 
 def _covariance_words(model: "TabularModel") -> str:

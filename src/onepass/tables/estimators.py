@@ -8,7 +8,7 @@ and learn on from files.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -28,13 +28,28 @@ from onepass.tables.inputs import Inputs
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.batches import RowBatch, row_blocks, rows_after
 from onepass.tables.readers.source import TableFile
-from onepass.tables.schema import SchemaOptions
+from onepass.tables.schema import SchemaOptions, check_known
 from onepass.tables.training import learn_steps, refine_if_few
 
 __all__ = ["BayesianTabularClassifier", "BayesianTabularRegressor"]
 
-_TARGET, _WEIGHT = "y", "sample_weight"
 _ROWS = 8192  # of a frame at a time
+
+
+class _Names(NamedTuple):
+    """What targets and weights are called among the columns of a frame, none of which has such a name."""
+
+    target: str
+    weight: str
+
+    @staticmethod
+    def among(columns: Sequence[str]) -> "_Names":
+        """Names that depend on the columns alone, and are the same at every call."""
+        taken, names = set(columns), ["y", "sample_weight"]
+        for i in range(len(names)):
+            while names[i] in taken:
+                names[i] += "_"
+        return _Names(*names)
 
 
 class _Frame(TableFile):
@@ -79,7 +94,7 @@ class _TabularEstimator(BaseEstimator):  # type: ignore[misc]
         model_kind: str = "auto",
         hidden: Sequence[int] = (),
         kinds: Any = None,
-        ignore: Sequence[str] = (),
+        ignore: str | Sequence[str] = (),
         activation: str | None = None,
         covariance: str = "auto",
         prior_scale: float | str = "sample",
@@ -115,8 +130,8 @@ class _TabularEstimator(BaseEstimator):  # type: ignore[misc]
         sample_weight : (n,) array, optional
             A row of weight ``w`` counts as ``w`` copies of it; rows of weight 0 are left out.
         """
-        table, weights = self._table(X, y, sample_weight, reset=True, classes=None)
-        wanted = self._wanted(weighted=weights is not None)
+        table, names, weights = self._table(X, y, sample_weight, reset=True, classes=None)
+        wanted = self._wanted(names, weighted=weights is not None)
         inputs = Inputs((_Frame.name,), wanted.turns)
         source = _Frame(table)
         model, _, inputs = wanted.new_model(inputs, [source])
@@ -130,14 +145,14 @@ class _TabularEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
         first = not self.__sklearn_is_fitted__()
-        table, weights = self._table(X, y, sample_weight, reset=first, classes=classes)
+        table, names, weights = self._table(X, y, sample_weight, reset=first, classes=classes)
         if weights is not None:
-            table = table.drop_columns([_WEIGHT])
+            table = table.drop_columns([names.weight])
         if not first and self.model_.weight is not None:  # as in `fit`, where there were some
-            table = table.append_column(_WEIGHT, pa.array(np.ones(table.num_rows)))
+            table = table.append_column(names.weight, pa.array(np.ones(table.num_rows)))
         source = _Frame(table)
         if first:
-            wanted = replace(self._wanted(weighted=False), shuffle="off")
+            wanted = replace(self._wanted(names, weighted=False), shuffle="off")
             model = wanted.new_model(Inputs((_Frame.name,)), [source]).model
         else:
             model = self.model_
@@ -146,12 +161,12 @@ class _TabularEstimator(BaseEstimator):  # type: ignore[misc]
         self.model_ = model
         return self
 
-    def _wanted(self, *, weighted: bool) -> FitOptions:
+    def _wanted(self, names: _Names, *, weighted: bool) -> FitOptions:
         options = {
             "model_kind": self.model_kind,
             "hidden": tuple(self.hidden),
             "kinds": dict(self.kinds or {}),
-            "ignore": tuple(self.ignore),
+            "ignore": self._ignored(),
             "activation": self.activation,
             "covariance": self.covariance,
             "prior_scale": self.prior_scale,
@@ -159,11 +174,14 @@ class _TabularEstimator(BaseEstimator):  # type: ignore[misc]
             "forgetting": self.forgetting,
             "drift": self.drift,
             "seed": self.random_state,
-            "weight": _WEIGHT if weighted else None,
+            "weight": names.weight if weighted else None,
             **self._target_options(),
         }
-        schema = SchemaOptions.of(_TARGET, **options)
+        schema = SchemaOptions.of(names.target, **options)
         return FitOptions(schema, self.passes, self.shuffle)
+
+    def _ignored(self) -> tuple[str, ...]:
+        return (self.ignore,) if isinstance(self.ignore, str) else tuple(self.ignore)
 
     def _target_options(self) -> dict[str, Any]:
         return {"task": self._task}
@@ -179,29 +197,30 @@ class _TabularEstimator(BaseEstimator):  # type: ignore[misc]
         _refuse([reject for rows in found for reject in rows.rejects])
         return found
 
-    def _table(self, X: Any, y: Any, sample_weight: Any, *, reset: bool, classes: Any) -> tuple[Any, FloatArray | None]:
-        """Rows, targets and weights as one Arrow table, and the weights."""
+    def _table(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool, classes: Any
+    ) -> tuple[Any, _Names, FloatArray | None]:
+        """Rows, targets and weights as one Arrow table, what these are called there, and the weights."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         table = self._rows(X, reset=reset)
-        taken = {_TARGET, _WEIGHT} & set(table.column_names)
-        if taken:
-            raise ValueError(
-                f"X must not have a column {sorted(taken)[0]!r}: the name is needed for what is passed as such"
-            )
+        columns = table.column_names
+        check_known("ignore", self._ignored(), columns, _Frame.name)
+        check_known("kinds", tuple(self.kinds or ()), columns, _Frame.name)
+        names = _Names.among(columns)
         targets = self._targets(y, classes, reset=reset)
         if len(targets) != table.num_rows:
             sizes = [table.num_rows, len(targets)]
             raise ValueError(f"X and y must have as many rows, got inconsistent numbers of samples: {sizes}")
-        table = table.append_column(_TARGET, targets)
+        table = table.append_column(names.target, targets)
         if sample_weight is None:
-            return table, None
+            return table, names, None
         if isinstance(sample_weight, Real):
             sample_weight = np.full(table.num_rows, float(sample_weight))
         weights = as_row_weights(sample_weight, table.num_rows, zero_allowed=True)
         if reset and not np.any(weights):
             raise ValueError("sample_weight must contain at least one number above 0, got only zeros")
-        return table.append_column(_WEIGHT, pa.array(weights)), weights
+        return table.append_column(names.weight, pa.array(weights)), names, weights
 
     def _rows(self, X: Any, *, reset: bool = False) -> Any:
         """Rows as an Arrow table with the columns that `fit` has seen."""
@@ -298,8 +317,8 @@ class BayesianTabularRegressor(RegressorMixin, _TabularEstimator):  # type: igno
         Widths of hidden layers, for a network.
     kinds : dict, optional
         What columns hold, by their names, such as ``{"zip": "category"}``; found out for all others.
-    ignore : sequence of str
-        Names of columns that are not learned from.
+    ignore : str or sequence of str
+        Name or names of columns that are not learned from.
     activation, covariance, prior_scale, outliers, forgetting, drift :
         As the options of ``onepass fit``.
     passes : int or "auto"
@@ -336,7 +355,7 @@ class BayesianTabularRegressor(RegressorMixin, _TabularEstimator):  # type: igno
         model_kind: str = "auto",
         hidden: Sequence[int] = (),
         kinds: Any = None,
-        ignore: Sequence[str] = (),
+        ignore: str | Sequence[str] = (),
         activation: str | None = None,
         covariance: str = "auto",
         prior_scale: float | str = "sample",
@@ -482,6 +501,8 @@ class BayesianTabularClassifier(ClassifierMixin, _TabularEstimator):  # type: ig
 
 
 def _plain_targets(y: Any) -> Any:
+    if isinstance(y, pa.Array | pa.ChunkedArray):
+        return y.to_numpy(zero_copy_only=False)
     return y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
 
 

@@ -11,6 +11,7 @@ from onepass.files.state import Parameters, as_number, as_tally
 __all__ = [
     "CANDIDATES",
     "DRIFTING",
+    "GAIN",
     "IN_ORDER",
     "PERCEPTRON",
     "SHUFFLED",
@@ -32,6 +33,8 @@ PERCEPTRON = Candidate("perceptron", is_network=False, in_order=False)
 SHUFFLED = Candidate("network shuffled", is_network=True, in_order=False)
 IN_ORDER = Candidate("network in order", is_network=True, in_order=True)
 DRIFTING = Candidate("perceptron with drift", is_network=False, in_order=True, drift=True)
+GAIN = 0.05
+"""Nats per row by which a model that follows the order has to be better than one that does not."""
 CANDIDATES = {one.name: one for one in (PERCEPTRON, SHUFFLED, IN_ORDER, DRIFTING)}
 
 

@@ -25,6 +25,7 @@ from onepass.estimators.rows import Rows
 from onepass.tables.better_of_two import BetterOfTwo
 from onepass.tables.forward_record import (
     CANDIDATES,
+    GAIN,
     IN_ORDER,
     PERCEPTRON,
     SHUFFLED,
@@ -45,7 +46,6 @@ FEWEST = 50
 MOST = 2**11
 """Rows that are looked at; of more, every second, fourth, ... one."""
 _USUAL = 1.96  # deviations that 95 % of a normal distribution are within
-_GAIN = 0.05  # nats per row by which a model that needs the order has to be better
 _WIDER = 1.1  # a factor below this is chance
 
 
@@ -110,7 +110,7 @@ def forward_test(model: TabularModel, rows: Rows, seed: int) -> ForwardTest | No
     # A relation that stays is learned best from rows in a random order, and a perceptron minds none.
     steady = max((one for one in worst if not one.in_order), key=worst.__getitem__)
     best = max(worst, key=worst.__getitem__)
-    chosen = best if worst[best] > worst[steady] + _GAIN else steady
+    chosen = best if worst[best] > worst[steady] + GAIN else steady
     tests = found[chosen]
     if chosen is SHUFFLED:  # in the end it is refined, which takes longest and so is tested once
         tests = [*tests[:-1], _shuffled(model, rows, origins[-1], seed, refine=True)]

@@ -76,7 +76,7 @@ def _phrases(code: str, column: str, facts: Mapping[str, Any]) -> dict[str, str]
     if "labels" in facts:
         found["labels"] = listed(facts["labels"], 8)
     if "share" in facts:
-        found["share"] = f"{100.0 * facts['share']:.{4 if code == 'leak' else 3}g} %"
+        found["share"] = f"{100.0 * facts['share']:.{4 if code.startswith('leak') else 3}g} %"
     if code == "no_such_column":
         found |= _lacking(facts["missing"], facts["names"])
     if "lines" in facts:
@@ -160,7 +160,7 @@ _WORDS = {
     "column?",
     "one_class": "the target {column!r} has only one class, {shown}, and at least two are needed; give all classes "
     "that can occur{or_number}",
-    "too_many_classes": "the target {column!r} has more than {most} classes; is it the right column, or a number?",
+    "too_many_classes": "the target {column!r} has more than {most} classes; is it the right column{or_number}?",
     "log_of_classes": "the target {column!r} has classes, so its logarithm can't be learned",
     "log_of_counts": "counts are always learned by the logarithm of their rate; leave this option out",
     "log_of_negative": "the target {column!r} has values such as {value:g} among the first rows; only numbers above 0 "
@@ -188,6 +188,8 @@ _WORDS = {
     # Advice on a table; the option that follows it is put in place of {{option}}.
     "leak": "{column!r} alone explains {share} of {target!r}: is it a leak, known only after the target? {{option}} "
     "leaves it out",
+    "leak_by_presence": "whether {column!r} has a value explains {share} of {target!r}: is it a leak, filled in only "
+    "after the target is known? {{option}} leaves it out",
     "identifier": "{column!r} is named like an identifier but is learned as a number; {{option}} takes its values for "
     "categories",
     "identifier_ignored": "{column!r} is named like an identifier and differs in every row, so it is ignored; "

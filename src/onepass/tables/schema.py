@@ -6,7 +6,7 @@ learned: those that are declared, or those that a look through the target column
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any
@@ -37,7 +37,16 @@ from onepass.tables.settings import MOST_PER_KEY, SAMPLE_PRIOR, Settings, resolv
 from onepass.tables.target_inference import infer_target
 from onepass.tables.targets import ClassTarget, NumberTarget, Target
 
-__all__ = ["SAMPLE", "SchemaOptions", "check_columns", "check_has", "infer_model", "left_out_words", "reading_of"]
+__all__ = [
+    "SAMPLE",
+    "SchemaOptions",
+    "check_columns",
+    "check_has",
+    "check_known",
+    "infer_model",
+    "left_out_words",
+    "reading_of",
+]
 
 SAMPLE = 10_000  # rows that are looked at first
 _UNNAMED = re.compile(r"column_[1-9][0-9]*")  # columns of a file whose first line is a row
@@ -269,10 +278,15 @@ def _check_names(options: SchemaOptions, names: Sequence[str], file: str) -> Non
             if name == options.target:
                 raise SchemaError(Reason("is_target", name, role=setting), setting=setting)
     for setting, asked in given.items():
-        for name in asked:
-            if name not in names:
-                reason = Reason("no_such_column", name, file=file, missing=[name], names=names)
-                raise SchemaError(reason, setting=setting)
+        check_known(setting, asked, names, file)
+
+
+def check_known(setting: str, asked: Collection[str], names: Sequence[str], file: str) -> None:
+    """Refuse a setting that names columns of which a file has none."""
+    for name in asked:
+        if name not in names:
+            reason = Reason("no_such_column", name, file=file, missing=[name], names=names)
+            raise SchemaError(reason, setting=setting)
 
 
 def _sample(batches: Sequence[RowBatch], names: Sequence[str]) -> Any:

@@ -141,8 +141,10 @@ def _all_labels(first: FirstValues, sources: Sequence[Source]) -> set[str]:
             if (values := batch.column(name)) is not None:
                 found.add(values)
             if len(found.labels) > _MOST_CLASSES:
-                reason = Reason("too_many_classes", name, role="target", most=_MOST_CLASSES)
-                raise SchemaError(reason, suggestions={"task": "regression"})
+                may_be_number = not first.are_codes and all(_float(str(label)) is not None for label in found.labels)
+                or_number = ", or a number" if may_be_number else ""
+                reason = Reason("too_many_classes", name, role="target", most=_MOST_CLASSES, or_number=or_number)
+                raise SchemaError(reason, suggestions={"task": "regression"} if may_be_number else {})
     return set(found.labels.values())
 
 

@@ -109,6 +109,16 @@ def test_what_is_no_sound_workbook_is_refused(tmp_path: Path) -> None:
         open_source(str(write_xlsx(file, a=[["a", "b"]])))
 
 
+def test_a_sheet_whose_part_is_missing_is_named(tmp_path: Path) -> None:
+    whole, damaged = write_xlsx(tmp_path / "a.xlsx", Daten=[["a"], [1]]), tmp_path / "b.xlsx"
+    with zipfile.ZipFile(whole) as old, zipfile.ZipFile(damaged, "w") as new:
+        for part in old.namelist():
+            if "worksheets/" not in part:
+                new.writestr(part, old.read(part))
+    with pytest.raises(StreamError, match="is damaged: its sheet 'Daten' can't be read"):
+        open_source(str(damaged))
+
+
 def test_an_archive_of_workbooks_is_refused(tmp_path: Path) -> None:
     file = write_xlsx(tmp_path / "a.xlsx", a=[["a"], [1]])
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:

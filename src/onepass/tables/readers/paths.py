@@ -4,6 +4,7 @@ import glob
 import os
 import re
 from collections.abc import Iterable
+from difflib import get_close_matches
 from urllib.parse import unquote
 
 from onepass.tables.readers.errors import StreamError
@@ -88,7 +89,7 @@ def expand(patterns: FilePath | Iterable[FilePath]) -> list[str]:
         else:
             found = sorted(glob.glob(pattern, recursive=True))
             if not found:
-                what = "matches no file" if glob.has_magic(pattern) else "does not exist"
+                what = "matches no file" if glob.has_magic(pattern) else f"does not exist{_similar(pattern)}"
                 raise StreamError(f"{pattern} {what}")
         files += found
     for file in files:
@@ -97,3 +98,15 @@ def expand(patterns: FilePath | Iterable[FilePath]) -> list[str]:
     if STDIN in files and len(files) > 1:
         raise StreamError("standard input ('-') can't be mixed with files")
     return files
+
+
+def _similar(file: str) -> str:
+    """Which file of the same folder may have been meant, if one has a similar name."""
+    folder, name = os.path.split(file)
+    try:
+        there = os.listdir(folder or os.curdir)
+    except OSError:
+        return ""
+    by_name = {one.lower(): one for one in there}
+    close = get_close_matches(name.lower(), by_name, 1, 0.75)
+    return f"; did you mean {os.path.join(folder, by_name[close[0]])!r}?" if close else ""

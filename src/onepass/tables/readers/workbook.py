@@ -116,8 +116,12 @@ class Workbook(TableFile):
                 listed = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
                 raise StreamError(f"{self.name} has no sheet {asked!r}; it has {listed}", "table", code="no_such_table")
             for name in names if asked is None else [asked]:
-                sheet = book.get_sheet_by_name(name)
-                self._cells = sheet.to_python(skip_empty_area=False) if sheet.start is not None else []
+                try:
+                    sheet = book.get_sheet_by_name(name)
+                    self._cells = sheet.to_python(skip_empty_area=False) if sheet.start is not None else []
+                except (calamine.CalamineError, OSError):
+                    words = f"{self.name} is damaged: its sheet {name!r} can't be read"
+                    raise StreamError(words, "table" if len(names) > 1 else None) from None
                 if self._cells or asked is not None:
                     if len(names) > 1 and asked is None:
                         self._notes.append(Note(f"{self.name}: of {len(names)} sheets, {name!r} is read", "table"))

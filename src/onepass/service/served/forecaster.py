@@ -332,9 +332,10 @@ class _SeriesRows(NumberRows):
             X[i] = [self._number(row.get(name), name, i, bad) for name in self._inputs]
         if bad:
             first = min(bad)
-            field = (bad[first].field or "").replace("x.", "inputs.", 1)
-            code = "missing_inputs" if "is missing" in bad[first].detail else "not_a_number"
-            raise ProblemError(422, "bad value", bad[first].detail, field=field, code=code).at("step", first + 1)
+            name = (bad[first].field or "").removeprefix("x.")
+            code = "missing_inputs" if given[first].get(name) is None else "not_a_number"
+            found = ProblemError(422, "bad value", bad[first].detail, field=f"inputs.{name}", code=code)
+            raise found.at("step", first + 1)
         return X
 
     def _recent(self, n: int, key: Any) -> list[Observed]:

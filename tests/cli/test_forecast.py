@@ -208,3 +208,13 @@ def test_a_known_model_takes_no_options_of_a_new_one(run: Run, file: Path, tmp_p
     assert (done.code, "--time" in done.err) == (2, True)
     done = run("predict", model, file)
     assert (done.code, "goes on with 'onepass forecast" in done.err) == (1, True)
+
+
+def test_a_further_file_with_one_time_and_two_values_is_refused_in_words(run: Run, file: Path, tmp_path: Path) -> None:
+    assert run("forecast", file, *OPTIONS, "--model", tmp_path / "m").code == 0
+    done = run(
+        "forecast", write(tmp_path / "b.csv", "2024-05-01,1", "2024-05-01,2"), "--model", tmp_path / "m", *OPTIONS[-2:]
+    )
+    assert done.code == 2
+    assert "--duplicates last|mean|sum" in done.err
+    assert "Warning" not in done.err

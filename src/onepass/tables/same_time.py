@@ -57,7 +57,8 @@ def one_per_time(
     rows, codes, group = rows.taken(kept), codes[kept], group[kept]
     if not different:
         return rows, codes, SameTime(int(repeated.sum()))
-    hourly = len(rows.times) > 1 and np.median(np.diff(np.unique(rows.times))) <= HOUR
+    distinct = np.unique(rows.times)
+    hourly = len(distinct) > 1 and np.median(np.diff(distinct)) <= HOUR
     hours = [one for one in different if hourly and _is_put_back(rows.times[_rows_of(group, one)])]
     others = sorted(set(different) - set(hours))
     if others and columns.duplicates == "error":

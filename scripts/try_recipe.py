@@ -51,7 +51,8 @@ def main(archive: Path, *options: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with tarfile.open(archive) as packed:
-            packed.extractall(folder, filter="data")
+            packed.extraction_filter = getattr(tarfile, "data_filter", None)  # Python before 3.11.4 has none
+            packed.extractall(folder)
         (source,) = folder.iterdir()
         venv.create(folder / "venv", with_pip=True)
         python = folder / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"

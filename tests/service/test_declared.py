@@ -309,3 +309,9 @@ def test_any_bandit_is_made_or_refused(given: Any) -> None:
         assert content.field.startswith("bandit")
     else:
         assert isinstance(from_bytes(content), ContextualBandit)
+
+
+def test_a_model_that_memory_cannot_hold_is_refused() -> None:
+    with pytest.raises(ProblemError, match="would take") as caught:
+        declared_content(Declared(bandit={"arms": ["a", "b"], "n_features": 61_202}))
+    assert caught.value.status == 422

@@ -74,7 +74,7 @@ def declared_content(declared: Declared) -> bytes:
         raise ProblemError(422, "bad description", str(error), field=given[0]) from None
     except ArgumentError as error:
         raise ProblemError(422, "bad description", str(error), field=_field_of(error.argument, given[0])) from None
-    except ValueError as error:
+    except (MemoryError, ValueError) as error:  # too large a model says how much memory it would take
         raise ProblemError(422, "bad description", str(error), field=given[0]) from None
 
 

@@ -9,7 +9,6 @@ Every set is split 70/30 ten times. Inputs are standardised with the training pa
 The one-pass learners see each training row once, in the same random order; the batch fit may look as often as it likes.
 """
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import LabelEncoder, StandardScaler
 
 from benchmarks.charts import IMAGES, dots
+from benchmarks.stored import keep, stored
 from onepass import BayesianPerceptronClassifier
 from onepass.evaluation.baselines import TunedBaseline, sgd
 from onepass.evaluation.baselines.river import linear
@@ -165,10 +165,9 @@ def chart(results: Results) -> bytes:
 
 def read() -> Results:
     """What was measured last."""
-    stored = json.loads(STORED.read_text(encoding="utf-8"))
     return {
         name: (n, d, k, {learner: Score(*part) for learner, part in scores.items()})
-        for name, (n, d, k, scores) in stored.items()
+        for name, (n, d, k, scores) in stored(STORED).items()
     }
 
 
@@ -190,7 +189,7 @@ def main() -> None:
         for learner, part in results[name][3].items():
             print(f"{name:15} {learner:25}", *(f"{value:.3f}" for value in part), flush=True)
     if splits == SPLITS:
-        write_atomically(STORED, (json.dumps(results, indent=1) + "\n").encode())
+        keep(STORED, results)
         write(results)
 
 

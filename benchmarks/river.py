@@ -9,7 +9,6 @@ found is kept in benchmarks/river.json, from which docs/evidence/river.md and it
 them and measures nothing.
 """
 
-import json
 import random
 import sys
 import time
@@ -22,6 +21,7 @@ from typing import Any, NamedTuple
 from river import datasets, evaluate, forest, linear_model, metrics, multiclass, naive_bayes, optim, preprocessing
 
 from benchmarks.charts import IMAGES, dots
+from benchmarks.stored import keep, stored
 from benchmarks.timing import race, ratio
 from onepass.files.atomic import write_atomically
 from onepass.river import (
@@ -285,19 +285,18 @@ def page(timed: list[str], found: dict[str, Losses]) -> str:
 
 def read() -> tuple[list[str], dict[str, Losses]]:
     """What was measured last."""
-    stored = json.loads(STORED.read_text(encoding="utf-8"))
+    before = stored(STORED)
     found = {
         name: Losses(size, loss, {learner: Score(*part) for learner, part in scores.items()})
-        for name, (size, loss, scores) in stored["losses"].items()
+        for name, (size, loss, scores) in before["losses"].items()
     }
-    return stored["times"], found
+    return before["times"], found
 
 
 def main() -> None:
     """Measure; ``--page`` writes the page from what was measured last."""
     if "--page" not in sys.argv:
-        measured = {"times": times(), "losses": losses()}
-        write_atomically(STORED, (json.dumps(measured, indent=1) + "\n").encode())
+        keep(STORED, {"times": times(), "losses": losses()})
     timed, found = read()
     write_atomically(PAGE, page(timed, found).encode())
     write_atomically(IMAGES / "evidence-river.png", chart(found))

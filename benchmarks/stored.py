@@ -11,7 +11,7 @@ __all__ = ["keep", "stored"]
 
 def stored(file: Path) -> dict[str, Any]:
     """What a file has; nothing if there is none yet."""
-    return dict(json.loads(file.read_text())) if file.exists() else {}
+    return dict(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else {}
 
 
 def keep(file: Path, results: dict[str, Any]) -> None:

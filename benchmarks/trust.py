@@ -8,7 +8,6 @@ writes docs/evidence/trust.md with its chart; ``--page`` writes them from what i
 """
 
 import argparse
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -21,6 +20,7 @@ from benchmarks.beyond import FEW_ROWS
 from benchmarks.cells import Cell
 from benchmarks.charts import IMAGES, dots
 from benchmarks.few_rows import SECTION as WEIGHTS
+from benchmarks.stored import keep, stored
 from onepass.files.atomic import write_atomically
 
 __all__ = ["MODULES", "Section", "chart", "measure", "page", "read", "table"]
@@ -76,8 +76,8 @@ def _module(name: str) -> Any:
 
 def read() -> list[Section]:
     """What was measured last."""
-    stored = json.loads(STORED.read_text(encoding="utf-8"))
-    return [_section(name, tuple(Cell(**cell) for cell in stored[name])) for name in MODULES]
+    found = stored(STORED)
+    return [_section(name, tuple(Cell(**cell) for cell in found[name])) for name in MODULES]
 
 
 def explanation(docstring: str | None) -> str:
@@ -148,7 +148,7 @@ def main() -> None:
         print(f"\n{section.title}\n", *(cell.line for cell in section.cells), sep="\n", flush=True)
         found[name] = [asdict(cell) for cell in section.cells]
     if options.write:
-        write_atomically(STORED, (json.dumps(found, indent=1) + "\n").encode())
+        keep(STORED, found)
     if options.write or options.page:
         sections = read()
         write_atomically(IMAGES / CHART, chart(sections))

@@ -5,7 +5,6 @@ run that was interrupted goes on. A table's half depends on its name alone: cons
 tables of the development half only.
 """
 
-import json
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -24,9 +23,9 @@ from sklearn.linear_model import RidgeCV
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.shipped.catalogue import shipped_tables
+from benchmarks.stored import keep, stored
 from onepass.estimators.rows import Rows
 from onepass.evaluation import evaluate, future_test
-from onepass.files.atomic import write_atomically
 from onepass.tables import fit
 from onepass.tables.better_of_two import BetterOfTwo
 from onepass.tables.fitting import FitOptions
@@ -191,16 +190,15 @@ def _is_within(coverage: float | None) -> bool:
 
 def read() -> dict[str, Any]:
     """What is stored."""
-    found: dict[str, Any] = json.loads(STORED.read_text()) if STORED.exists() else {"tables": []}
-    return {**found, "tables": [Outcome(**one) for one in found["tables"]]}
+    found = stored(STORED)
+    return {**found, "tables": [Outcome(**one) for one in found.get("tables", [])]}
 
 
 def write(outcomes: list[Outcome], **more: Any) -> None:
     """Store the outcomes of tables, in the place of earlier ones, and what else was measured."""
-    stored = read()
-    known = {one.name: one for one in (*stored["tables"], *outcomes)}
-    found = {**stored, **more, "tables": [asdict(known[name]) for name in sorted(known)]}
-    write_atomically(STORED, (json.dumps(found, indent=1) + "\n").encode())
+    before = read()
+    known = {one.name: one for one in (*before["tables"], *outcomes)}
+    keep(STORED, {**before, **more, "tables": [asdict(known[name]) for name in sorted(known)]})
 
 
 def measured(table: OrderedTable, folder: Path, most: int = MOST) -> Outcome:

@@ -13,7 +13,6 @@ in a few minutes.
 """
 
 import argparse
-import json
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -25,6 +24,7 @@ from benchmarks.charts import IMAGES, dots
 from benchmarks.misbehaving import jumps, labels, long_run, moving, peers, picture, prequential, robust
 from benchmarks.misbehaving.sources import streams
 from benchmarks.misbehaving.study import OURS, Outcome, Study, table
+from benchmarks.stored import keep, stored
 from benchmarks.trust import explanation
 from onepass.files.atomic import write_atomically
 
@@ -123,8 +123,8 @@ def chart(found: dict[str, list[Outcome]]) -> bytes:
 
 def read() -> dict[str, list[Outcome]]:
     """What was measured last."""
-    stored = json.loads(STORED.read_text(encoding="utf-8"))
-    return {name: [Outcome(**outcome) for outcome in stored[name]] for name in SECTIONS}
+    before = stored(STORED)
+    return {name: [Outcome(**outcome) for outcome in before[name]] for name in SECTIONS}
 
 
 def write(found: dict[str, list[Outcome]]) -> None:
@@ -181,8 +181,7 @@ def main() -> None:
         missed = [f"MISSED {one.bound}: {one.task}" for one in found[name] if one.is_missed]
         print(f"\n{SECTIONS[name].title}\n", *table(found[name]), *missed, sep="\n", flush=True)
     if options.write:
-        stored = {name: [asdict(outcome) for outcome in outcomes] for name, outcomes in found.items()}
-        write_atomically(STORED, (json.dumps(stored, indent=1) + "\n").encode())
+        keep(STORED, {name: [asdict(outcome) for outcome in outcomes] for name, outcomes in found.items()})
         write(found)
         PICTURE.write_bytes(picture.draw())
 

@@ -8,7 +8,6 @@ Ours is `onepass fit` and `onepass evaluate` with every default: nothing is said
 class.
 """
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -20,6 +19,7 @@ from benchmarks.charts import IMAGES, dots
 from benchmarks.shipped.catalogue import LEFT_OUT, shipped_tables
 from benchmarks.shipped.peers import BOOSTING, LINEAR
 from benchmarks.shipped.scores import SPLITS, Result, score
+from benchmarks.stored import keep, stored
 from onepass.evaluation.prequential import OURS
 from onepass.files.atomic import write_atomically
 
@@ -42,14 +42,13 @@ def main(wanted: Sequence[str]) -> None:
     for words in _summaries(results):
         print(words)
     if not wanted:
-        stored = {"rows": [asdict(result) for result in results]}
-        write_atomically(STORED, (json.dumps(stored, indent=1) + "\n").encode())
+        keep(STORED, {"rows": [asdict(result) for result in results]})
         write()
 
 
 def read() -> list[Result]:
     """What was measured last."""
-    return [Result(**stored) for stored in json.loads(STORED.read_text(encoding="utf-8"))["rows"]]
+    return [Result(**one) for one in stored(STORED)["rows"]]
 
 
 def write() -> None:

@@ -131,14 +131,12 @@ def detect(
 
 
 def _new(read: SeriesInput, given: dict[str, Any]) -> "tuple[DetectionModel, SeriesTable]":
-    from onepass.forecasting.members import as_seasons
     from onepass.tables.detection_model import DetectionModel
     from onepass.tables.series import read_series
     from onepass.tables.series_rows import SeriesColumns
 
     columns = SeriesColumns(given["time"], given["target"], given["by"], (), given["duplicates"])
-    seasons = None if given["season"] is None else as_seasons(given["season"])
-    table = read_series(read.sources, columns, read.notation, seasons=seasons)
+    table = read_series(read.sources, columns, read.notation, seasons=given["season"])
     own = {"false_alarms": given["false_alarms"], "side": given["side"], "quiet": given["pause"]}
     return DetectionModel(table.columns, table.rhythm, table.zone, table.seasons, **own), table
 

@@ -150,15 +150,13 @@ class _Job(NamedTuple):
 
     def new(self, log: Rejects) -> "tuple[SeriesModel, SeriesTable]":
         """A model of the series in the files."""
-        from onepass.forecasting.members import as_seasons
         from onepass.tables.series import read_series
         from onepass.tables.series_model import SeriesModel
         from onepass.tables.series_rows import SeriesColumns
 
         given = self.given
         columns = SeriesColumns(given["time"], given["target"], given["by"], given["inputs"], given["duplicates"])
-        seasons = None if given["season"] is None else as_seasons(given["season"])
-        table = read_series(self.read.sources, columns, self.read.notation, seasons=seasons)
+        table = read_series(self.read.sources, columns, self.read.notation, seasons=given["season"])
         self._report(table, log)
         return SeriesModel(table, self.horizon, given["revisions"]), table
 

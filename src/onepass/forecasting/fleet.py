@@ -236,9 +236,7 @@ class ForecastingFleet:
         different = np.unique(times)
         if len(different) < 2:
             raise ValueError("the first table must have at least two different times, which show the rhythm")
-        clock = Clock(times.dtype == np.int64, different[0].item())
-        clock.learn_step(different[1].item())
-        return clock
+        return Clock.of(different)
 
     def _learn_steps(
         self, names: NDArray[Any], steps: NDArray[np.int64], values: FloatArray, inputs: FloatArray, clock: Clock

@@ -101,10 +101,10 @@ class RecentValues:
     def _clock(self, times: Times) -> Clock:
         """The rhythm, which the first two times set."""
         if len(self._first) == 2:
-            return _clock_of(self._first)
+            return Clock.of(self._first)
         later = times[times > self._first[0]] if len(self._first) else times
         first: Times = np.concatenate([self._first.astype(times.dtype), np.unique(later)])[:2]
-        return _clock_of(first)
+        return Clock.of(first)
 
     @property
     def latest(self) -> tuple[Times, FloatArray]:
@@ -279,10 +279,10 @@ class RecentRows:
     def _clock_for(self, times: Times) -> Clock:
         """The rhythm with new times."""
         if self.clock is None:
-            return _clock_of(self._distinct(times))
+            return Clock.of(self._distinct(times))
         if self.clock.are_dates != (times.dtype == np.int64):
             raise TypeError("ds must be all dates or all numbers")
-        return self.clock if self._times is None else _clock_of(self._distinct(times))
+        return self.clock if self._times is None else Clock.of(self._distinct(times))
 
     def _moved(self, steps: NDArray[np.int64], clock: Clock) -> NDArray[np.int64]:
         """Steps of the present rhythm as those of another one."""
@@ -337,14 +337,6 @@ class RecentRows:
             times = parameters["times"]
             new._times = None if times is None else _as_times(times, new.clock.are_dates)
         return new
-
-
-def _clock_of(times: Times) -> Clock:
-    """The rhythm that the first two of different times set, if there are two."""
-    clock = Clock(times.dtype == np.int64, times[0].item())
-    if len(times) > 1:
-        clock.learn_step(times[1].item())
-    return clock
 
 
 def _last_of_each(steps: NDArray[np.int64]) -> NDArray[np.intp]:

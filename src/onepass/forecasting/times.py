@@ -72,6 +72,14 @@ class Clock:
         self.months = months
         self.last = last
 
+    @classmethod
+    def of(cls, times: Times) -> "Clock":
+        """The rhythm that the first two of different times set, if there are two."""
+        clock = cls(times.dtype == np.int64, times[0].item())
+        if len(times) > 1:
+            clock.learn_step(times[1].item())
+        return clock
+
     @property
     def is_known(self) -> bool:
         """Whether two times have shown the rhythm."""

@@ -1,6 +1,7 @@
 """`DetectionModel`: anomaly scorers of the series of a file, which know its columns and its rhythm."""
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -96,20 +97,14 @@ class DetectionModel:
         raise SchemaError(Reason("scored_times", self.columns.time, old, key=key, last=last))
 
     def _scored(self, one: Series) -> SeriesScores:
-        scorer = self.scorers.setdefault(one.key, self._new_scorer())
+        if one.key not in self.scorers:
+            self.scorers[one.key] = copy(self._unused)
+        scorer = self.scorers[one.key]
         left_out = one.first - self._ends.get(one.key, one.first)
         if left_out:
             scorer.learn(np.full(left_out, np.nan))
         self._ends[one.key] = one.end
         return SeriesScores(one.key, one.first, one.values, scorer.score_then_learn(one.values))
-
-    def _new_scorer(self) -> AnomalyScorer:
-        return AnomalyScorer(
-            self.seasons or 1,
-            false_alarms=self._unused.false_alarms,
-            side=self._unused.side,
-            quiet=self._unused.quiet,
-        )
 
     def times(self, first: int, n: int) -> list[str]:
         """The times of some steps as texts."""

@@ -9,7 +9,6 @@ from typing import Any
 
 from onepass.files.checkpoint import CheckpointError, load, to_bytes
 from onepass.files.versions import only_writer
-from onepass.forecasting.members import as_seasons
 from onepass.tables.columns.notation import AS_WRITTEN
 from onepass.tables.readers.addresses import located
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
@@ -85,7 +84,7 @@ def forecast(
                 known.learn(table)
         elif time is not None and target is not None:
             columns = SeriesColumns(time, target, by, tuple(inputs), duplicates)
-            table = read_series(sources, columns, notation, seasons=None if season is None else as_seasons(season))
+            table = read_series(sources, columns, notation, seasons=season)
             _warn(table)
             known = SeriesModel(table, horizon, revisions)
         else:

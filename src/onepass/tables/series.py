@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from onepass._typing import FloatArray
+from onepass.forecasting.members import as_seasons
 from onepass.forecasting.times import MOST_GAP
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.notation import AS_WRITTEN, Notation
@@ -168,7 +169,7 @@ def read_series(
     *,
     rhythm: Rhythm | None = None,
     zone: str = "",
-    seasons: tuple[float, ...] | None = None,
+    seasons: Any = None,
 ) -> SeriesTable:
     """Read the series of some tables.
 
@@ -179,13 +180,14 @@ def read_series(
     notation : how times and numbers are written, where that is not to be found out
     rhythm : of earlier files, which this one has to fit; by default it is found out
     zone : of earlier files, whose times these ones become; found out without a ``rhythm``
-    seasons : in steps; by default those that belong to the rhythm
+    seasons : a length in steps, or several; by default those that belong to the rhythm
 
     Raises
     ------
     SchemaError
         If columns are missing, or are not times and numbers; if times are in several rhythms, or have several values.
     """
+    wanted = None if seasons is None else as_seasons(seasons)
     for source in sources:
         check_has(columns.names, source)
     batches = [(source, batch) for source in sources for batch in source.batches(_types(columns), 0)]
@@ -198,7 +200,7 @@ def read_series(
     rows = rows.taken(good)
     if not len(rows.times):
         raise SchemaError(Reason("no_rows", file=", ".join(source.name for source in sources), why=_why(rejects)))
-    return _as_table(rows, columns, found, rhythm, seasons, rejects, len(good) - len(bad) + len(rejects))
+    return _as_table(rows, columns, found, rhythm, wanted, rejects, len(good) - len(bad) + len(rejects))
 
 
 class KnownSeries(Protocol):

@@ -131,10 +131,10 @@ class SeriesModel:
             earliest = min(end, newest - self.forecasters.revisions)
             old = int(np.isfinite(one.values[: max(earliest - one.first, 0)]).sum())
             if old:
-                last = self.rhythm.time_texts(self.rhythm.times(np.array([self._series[one.key].end - 1])), self.zone)
+                (last,) = self.times(self._series[one.key].end - 1, 1)
                 key = f"{one.key}: " if one.key else ""
                 window = end - earliest
-                raise SchemaError(Reason("old_times", self.columns.time, old, key=key, last=last[0], window=window))
+                raise SchemaError(Reason("old_times", self.columns.time, old, key=key, last=last, window=window))
         self._learn(table.series, gaps=False)
         return self
 

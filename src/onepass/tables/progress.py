@@ -4,7 +4,7 @@ The file ``MODEL.partial`` is a model's file whose parameters have the progress 
 whole, so model and position always belong together.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -121,14 +121,14 @@ class OtherSettingsError(StreamError):
     """
 
     def __init__(self, settings: tuple[str, ...], partial: Path) -> None:
-        super().__init__(self.words(settings, partial))
         self.settings = settings
         self.partial = partial
+        super().__init__(self.naming(str))
 
-    @staticmethod
-    def words(names: Sequence[str], partial: Path) -> str:
-        """The message, with the caller's names of the settings."""
-        return f"{', '.join(names)} is not what the interrupted run was given; to start over delete {partial}"
+    def naming(self, option: Callable[[str], str]) -> str:
+        """The message with settings by the caller's names; ``option`` gives the name of one."""
+        names = ", ".join(map(option, self.settings))
+        return f"{names} is not what the interrupted run was given; to start over delete {self.partial}"
 
 
 def partial_path(model: Path) -> Path:

@@ -22,12 +22,11 @@ from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.notation import AS_WRITTEN, Notation
 from onepass.tables.columns.values import Bad
 from onepass.tables.readers.batches import RowBatch
-from onepass.tables.readers.source import Source
+from onepass.tables.readers.source import Source, check_has
 from onepass.tables.reasons import Reason
 from onepass.tables.rejects import Reject, rejects_of
 from onepass.tables.rhythm import HOUR, Rhythm, Times, find_rhythm
 from onepass.tables.same_time import may_change, n_unsorted, one_per_time, sorted_lines
-from onepass.tables.schema import check_has
 from onepass.tables.series_rows import Clock, KnownClock, SeriesColumns, SeriesRows, parse_rows
 
 __all__ = ["KnownSeries", "Series", "SeriesSummary", "SeriesTable", "read_further", "read_series"]

@@ -12,7 +12,6 @@ from onepass.files.state import Arrays, Parameters, as_tally, nested, sized_or_n
 from onepass.forecasting import BayesianForecaster, Forecast, ForecastingFleet
 from onepass.forecasting.times import Clock
 from onepass.tables.columns.errors import SchemaError
-from onepass.tables.prediction import as_given_levels, limit_names
 from onepass.tables.reasons import Reason
 from onepass.tables.rhythm import Rhythm
 from onepass.tables.series import Series, SeriesTable
@@ -177,6 +176,8 @@ class SeriesModel:
 
     def table(self, forecasts: Sequence[SeriesForecast], level: float | Sequence[float]) -> Any:
         """Forecasts as an Arrow table: time, key, mean, std, and the limits of the intervals."""
+        from onepass.tables.prediction import as_given_levels, limit_names  # which imports scikit-learn
+
         levels = as_given_levels(level)
         names = [self.columns.time, *([] if self.columns.by is None else [self.columns.by])]
         outputs = ("mean", "std", *limit_names(levels))

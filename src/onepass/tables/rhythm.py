@@ -184,6 +184,8 @@ def find_rhythm(series: Sequence[Times]) -> Rhythm | None:
         months = round(step / DAY / _MONTH)
         if (at_end := _monthly(every, months)) is not None:
             return Rhythm(True, start, months=months, at_end=at_end)
+        if (mostly := _mostly_monthly(every, months)) is not None:
+            return mostly
     week_days = np.is_busday((every // DAY).astype("datetime64[D]"))
     if step == DAY and len(every) >= _FEWEST_WORKING_DAYS and week_days.all():
         return Rhythm(True, start, step, working_days=True)
@@ -202,6 +204,20 @@ def _monthly(times: Times, months: int) -> bool | None:
         return True
     same = bool((days == np.minimum(days.max(), lengths)).all())
     return False if same or days.max() <= 4 else (True if (lengths - days <= 3).all() else None)
+
+
+def _mostly_monthly(times: Times, months: int) -> Rhythm | None:
+    """The rhythm of months that most times are in, so that the others can be named; None if there is none."""
+    days = _day_of_month(times)
+    is_end = _day_of_month(times + DAY) == 1
+    usual = np.bincount(days).argmax()
+    found = [
+        Rhythm(True, int(times[at][0]), months=months, at_end=at_end)
+        for at_end, at in ((True, is_end), (False, days == usual))
+        if at.any()
+    ]
+    shares = [float(one.steps(times)[1].mean()) for one in found]
+    return found[int(np.argmax(shares))] if found and max(shares) > 0.5 else None
 
 
 def _months(times: Times) -> NDArray[np.int64]:

@@ -70,6 +70,11 @@ class SeriesColumns:
         """All columns that are read."""
         return [self.time, self.target, *([] if self.by is None else [self.by]), *self.inputs]
 
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the inputs that differ from those of all other columns, whatever they are called in the file."""
+        return tuple(f"input {place}" for place in range(len(self.inputs)))
+
     def to_data(self) -> Parameters:
         """The columns as plain data."""
         return {**vars(self), "inputs": list(self.inputs)}

@@ -108,7 +108,7 @@ class SeriesSummary:
         if hours := self._hour_words():
             found.append(("clock change", hours))
         if self.unsorted:
-            found.append(("order", f"{_rows(self.unsorted)} not in the order of time; sorted"))
+            found.append(("order", f"{_rows(self.unsorted)} not in time order; sorted"))
         if self.repeated:
             found.append(("repeated", f"{_rows(self.repeated)} already there with the same values; counted once"))
         if self.merged:

@@ -27,7 +27,7 @@ from onepass.tables.reasons import Reason
 from onepass.tables.rejects import Reject, rejects_of
 from onepass.tables.rhythm import HOUR, Rhythm, Times, find_rhythm
 from onepass.tables.same_time import may_change, n_unsorted, one_per_time, sorted_lines
-from onepass.tables.series_rows import Clock, KnownClock, SeriesColumns, SeriesRows, parse_rows
+from onepass.tables.series_rows import KnownZone, SeriesColumns, SeriesRows, Zone, parse_rows
 
 __all__ = ["MOST_GAP", "Series", "SeriesSummary", "SeriesTable", "read_series", "with_gaps_after"]
 
@@ -206,8 +206,8 @@ def read_series(
         batches += [(source, batch) for batch in own]
         ends.append(own[-1].start + len(own[-1]) if own else start)
     bad: Bad = {}
-    clock = None if rhythm is None else KnownClock(zone, rhythm.is_of_days)
-    rows, columns, found = parse_rows([batch for _, batch in batches], columns, notation, bad, clock)
+    known = None if rhythm is None else KnownZone(zone, rhythm.is_of_days)
+    rows, columns, found = parse_rows([batch for _, batch in batches], columns, notation, bad, known)
     rejects = tuple(_rejects(batches, bad))
     good = np.ones(len(rows.times), dtype=bool)
     good[list(bad)] = False
@@ -251,7 +251,7 @@ def _rejects(batches: Sequence[tuple[Source, RowBatch]], bad: Bad) -> Any:
 def _as_table(
     rows: SeriesRows,
     columns: SeriesColumns,
-    zone: Clock,
+    zone: Zone,
     rhythm: Rhythm | None,
     seasons: tuple[float, ...] | None,
     rejects: tuple[tuple[str, Reject], ...],
@@ -402,7 +402,7 @@ def _summary(
     series: Sequence[Series],
     rhythm: Rhythm,
     seasons: Sequence[float],
-    zone: Clock,
+    zone: Zone,
     columns: SeriesColumns,
     times: Times,
 ) -> SeriesSummary:

@@ -111,8 +111,8 @@ class KnownSeries(ABC):
         (last,) = self.times(self.ends[one.key] - 1, 1)
         key = f"{one.key}: " if one.key else ""
         own = Reason(code, self.columns.time, n, key=key, last=last, **facts)
-        is_plain = self.columns.time.isidentifier() and self.rhythm.are_dates and not (self.zone or key)
-        has_later = one.first < self.ends[one.key] < one.end
+        is_plain = self.columns.time.isidentifier() and self.rhythm.are_dates and not self.zone
+        has_later = one.first < self.ends[one.key] < one.end and len(set(self.ends.values())) == 1
         later = {"where": f"'{self.columns.time} > \"{last}\"'"}
         return SchemaError(own, suggestions=later if is_plain and has_later else None)
 

@@ -222,6 +222,8 @@ def with_gaps_after(table: SeriesTable, ends: Mapping[str, int]) -> SeriesTable:
     """A further file with its gaps counted from where the series ended: what lies before may have been learned."""
     gaps = []
     for one in table.series:
+        if not one.n_known:  # it has the inputs of steps to come
+            continue
         end = ends.get(one.key, one.first)
         if one.first > end:
             gaps.append(_Gap(end, one.first - end))

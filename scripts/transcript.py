@@ -58,7 +58,8 @@ _FORECASTS = (
     f"{_FORECAST} --out next.csv --model s.onepass",
     "head -4 next.csv",
     "cat evening.csv",
-    "onepass forecast evening.csv --model s.onepass --horizon 7",
+    "onepass learn s.onepass evening.csv",
+    "onepass forecast --model s.onepass --horizon 7",
 )
 SESSIONS = {
     DOCS / "tutorials" / "table.md": _TABLES,

@@ -96,10 +96,57 @@ def test_a_kept_model_goes_on_with_later_values(run: Run, tmp_path: Path) -> Non
     assert run("undo", kept).code == 0
     assert run("detect", tmp_path / "more.csv", "--model", kept).code == 0
     before = kept.read_bytes()
-    again = run("detect", first, "--model", kept)
-    assert again.code == 1
-    assert "550 of the times" in again.err
+    known = run("detect", first, "--model", kept, "--out", out, "--html", tmp_path / "p.html")
+    assert (known.code, "0 alarms in 0 values" in known.out, "was learned" in known.err) == (0, True, True)
+    assert rows(out) == []
+    overlap = run("detect", write(tmp_path / "overlap.csv", slice(540, None)), "--model", kept)
+    assert overlap.code == 1
+    assert "132 of the times" in overlap.err
     assert kept.read_bytes() == before
+
+
+def test_an_overlap_can_be_left_out_by_a_condition(run: Run, tmp_path: Path) -> None:
+    kept, overlap = tmp_path / "cpu.onepass", write(tmp_path / "overlap.csv", slice(540, 560))
+    assert run("detect", write(tmp_path / "first.csv", slice(0, 550)), *OPTIONS, "--model", kept).code == 0
+    done = run("detect", overlap, "--model", kept)
+    assert done.code == 1
+    condition = f'ts > "{HOURS[549]}:00"'
+    assert f"--where '{condition}'" in done.err
+    done = run("detect", overlap, "--model", kept, "--where", condition)
+    assert (done.code, "in 10 values" in done.out) == (0, True), done.err
+
+
+def test_missing_values_are_not_counted_as_scored(run: Run, tmp_path: Path) -> None:
+    file = write(tmp_path / "metrics.csv", slice(0, 60))
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([*lines[:20], *lines[23:]]) + "\n")
+    done = run("detect", file, *OPTIONS)
+    assert f"3 steps have no value, from {HOURS[19]}:00 to {HOURS[21]}:00; " in done.out
+    assert "0 alarms in 57 values" in done.out
+
+
+def test_a_promotion_explains_a_jump(run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    days = np.arange("2022-01-01", "2024-01-01", dtype="datetime64[D]")
+    promo = rng.random(len(days)) < 0.2
+    promo[[600, 700]] = True, False
+    sold = np.round(100 + 60 * promo + rng.normal(size=len(days)), 2)
+    sold[700] += 60.0
+    file, out, kept = tmp_path / "sales.csv", tmp_path / "scores.csv", tmp_path / "m.onepass"
+    lines = (f"{day},{y},{'yes' if on else 'no'}\n" for day, y, on in zip(days, sold, promo, strict=True))
+    file.write_text("ts,cpu,promo\n" + "".join(lines))
+    done = run("detect", file, *OPTIONS, "--inputs", "promo", "--out", out, "--model", kept, "--json")
+    assert done.code == 0, done.err
+    assert [event["time"] for event in done.events if event["event"] == "alarm"] == [str(days[700])]
+    found = rows(out)
+    assert abs(float(found[600]["expected"]) - 160.0) < 5.0
+    assert abs(float(found[700]["expected"]) - 100.0) < 5.0
+    more = tmp_path / "more.csv"
+    more.write_text("ts,cpu,promo\n2024-01-05,160,yes\n2024-01-06,100,no\n2024-01-07,160,no\n")
+    done = run("detect", more, "--model", kept)
+    assert (done.code, "1 alarm in 3 values" in done.out) == (0, True), done.out
+    assert "spike: " in done.out
+    assert "2024-01-07" in done.out
 
 
 @pytest.mark.parametrize(
@@ -123,9 +170,10 @@ def test_what_a_model_knows_is_not_given_again(run: Run, tmp_path: Path) -> None
     done = run("detect", file, "--model", kept, "--false-alarms", "1e-3")
     assert done.code == 2
     assert "--false-alarms is for a new model" in done.err
-    assert "onepass detect" in run("show", kept).err
+    assert "onepass detect" in run("evaluate", file, "--model", kept).err
+    assert "alarms" in run("show", kept).out
     other = tmp_path / "other.onepass"
     assert run("forecast", file, *OPTIONS, "--horizon", 3, "--model", other).code == 0
     done = run("detect", file, "--model", other)
     assert done.code == 1
-    assert "SeriesModel" in done.err
+    assert "was made by 'onepass forecast', not by 'onepass detect'" in done.err

@@ -238,3 +238,32 @@ def test_awkward_series_have_scores_from_0_to_1(y: np.ndarray) -> None:
     scored = found.score[50:][~np.isnan(y[50:])]
     assert ((scored >= 0.0) & (scored <= 1.0)).all()
     assert (found.low[50:] <= found.high[50:]).all()
+
+
+def promoted(n: int = 730) -> tuple[np.ndarray, np.ndarray]:
+    """Items sold on days with and without a promotion; the last but 30 are as on a promotion, but without one."""
+    rng = np.random.default_rng(3)
+    promotion = rng.random(n) < 0.2
+    promotion[[n - 130, n - 30]] = True, False
+    sold = 100.0 + 60.0 * promotion + rng.normal(size=n)
+    sold[n - 30] += 60.0
+    return sold, promotion[:, None].astype(float)
+
+
+def test_an_input_explains_a_jump(tmp_path: Path) -> None:
+    sold, promotion = promoted()
+    scorer = AnomalyScorer(7, inputs=["promotion"])
+    scorer.score_then_learn(sold[:500], promotion[:500])
+    onepass.save(scorer, tmp_path / "scorer.onepass")
+    loaded = onepass.load(tmp_path / "scorer.onepass")
+    assert loaded.forecaster.inputs == ("promotion",)
+    found = loaded.score_then_learn(sold[500:], promotion[500:])
+    assert_same(found, scorer.score_then_learn(sold[500:], promotion[500:]))
+    assert (np.flatnonzero(found.alarm) + 500).tolist() == [700]
+    np.testing.assert_allclose(found.expected[[100, 200]], [160.0, 100.0], atol=3.0)
+    assert not AnomalyScorer(7).score_then_learn(sold).alarm[700]
+
+
+def test_the_number_of_inputs_is_that_of_their_names() -> None:
+    with pytest.raises(ValueError, match="X must have 2 inputs"):
+        AnomalyScorer(7, inputs=["promotion", "price"]).score_then_learn([1.0, 2.0], [[1.0], [0.0]])

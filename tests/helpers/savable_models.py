@@ -97,7 +97,7 @@ def detection_model(y: Any) -> DetectionModel:
         lines = [f"2024-01-{1 + i % 20:02},{value},{'ab'[i // 20]}" for i, value in enumerate(y)]
         file.write_text("\n".join(["day,y,shop", *lines]) + "\n")
         table = read_series([open_source(str(file))], SeriesColumns("day", "y", "shop"))
-    model = DetectionModel(table.columns, table.rhythm, table.zone, table.seasons)
+    model = DetectionModel(table)
     model.score_then_learn(table)
     return model
 

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import numpy as np
@@ -52,3 +53,17 @@ def test_the_first_of_many_series_are_drawn_and_listed(tmp_path: Path) -> None:
     assert "The first 6 of 8 series" in section.pictures[0].caption
     assert section.tables[0].caption.startswith("The first 31 of 40 values")
     assert report.claims == ()
+
+
+def test_series_are_below_each_other_as_wide_as_one(tmp_path: Path) -> None:
+    sizes = []
+    for shops in ("a", "abc"):
+        known = model(tmp_path, shops)
+        (picture,) = forecast_report(known, list(known.forecasts(5)), None, None, []).sections[0].pictures
+        found = re.search(rb'viewBox="0 0 ([\d.]+) ([\d.]+)"', picture.svg)
+        assert found is not None
+        assert not picture.is_wide
+        sizes.append([float(part) for part in found.groups()])
+    (one_width, one_height), (width, height) = sizes
+    assert width == one_width
+    assert height > 2 * one_height

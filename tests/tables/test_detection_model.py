@@ -11,7 +11,7 @@ from onepass.forecasting import AnomalyScorer
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.detection_model import DetectionModel
 from onepass.tables.readers.registry import open_source
-from onepass.tables.series import SeriesTable, read_further, read_series
+from onepass.tables.series import SeriesTable, read_series
 from onepass.tables.series_rows import SeriesColumns
 
 HOURS = np.arange("2024-01-01", "2024-01-21", dtype="datetime64[h]")
@@ -28,11 +28,11 @@ def table(folder: Path, *places: int, known: DetectionModel | None = None, names
     time, target, by = names.split(",")
     if known is None:
         return read_series(sources, SeriesColumns(time, target, by))
-    return read_further(sources, known)
+    return known.read(sources)
 
 
 def model(read: SeriesTable, **options: Any) -> DetectionModel:
-    return DetectionModel(read.columns, read.rhythm, read.zone, read.seasons, **options)
+    return DetectionModel(read, **options)
 
 
 def test_scores_are_those_of_a_scorer_per_series(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 
+from onepass.forecasting.times import Clock
 from onepass.tables.rhythm import DAY, Rhythm, find_rhythm
 
 
@@ -108,3 +109,32 @@ def test_times_are_written_as_short_as_they_can_be() -> None:
     days = Rhythm(True, int(dates("2024-02-01", "2024-02-02", 1, "D")[0]), DAY)
     assert days.time_texts(days.times(np.array([28, 29]))) == ["2024-02-29", "2024-03-01"]
     assert Rhythm(False, 0.0, 0.1).time_texts(np.arange(3) * 0.1) == ["0", "0.1", "0.2"]
+
+
+@pytest.mark.parametrize("day", ["2023-12-31", "2024-01-15", "2024-01-30"])
+@pytest.mark.parametrize("months", [1, 3])
+def test_months_are_counted_as_by_a_forecaster(day: str, months: int) -> None:
+    start = int(np.datetime64(day, "ns").astype(np.int64))
+    clock, steps = Clock(True, start, months=months), np.arange(30)
+    rhythm = Rhythm(True, start, months=months, at_end=clock.at_end)
+    np.testing.assert_array_equal(rhythm.times(steps), clock.times_of(steps).astype(np.int64))
+    np.testing.assert_array_equal(rhythm.steps(rhythm.times(steps))[0], steps)
+
+
+def test_last_working_days_are_ends_though_the_first_of_them_is_not() -> None:
+    days = np.array(["2024-03-29", "2024-04-30", "2024-05-31", "2024-06-28", "2024-07-31"], dtype="datetime64[ns]")
+    found = find_rhythm([days.astype(np.int64)])
+    assert found is not None
+    assert found.at_end
+    ahead = found.times(np.arange(1, 3)).astype("datetime64[ns]").astype("datetime64[D]").astype(str)
+    assert ahead.tolist() == ["2024-04-30", "2024-05-31"]
+
+
+def test_one_date_between_months_does_not_hide_them() -> None:
+    months = np.arange("2022-01", "2024-01", dtype="datetime64[M]").astype("datetime64[D]")
+    months[7] = np.datetime64("2022-08-13")
+    times = months.astype("datetime64[ns]").astype(np.int64)
+    found = find_rhythm([times])
+    assert found is not None
+    assert (found.months, found.words()) == (1, "monthly")
+    assert np.flatnonzero(~found.steps(times)[1]).tolist() == [7]

@@ -88,8 +88,25 @@ def test_a_time_between_the_others_is_refused_with_its_line(tmp_path: Path) -> N
 def test_several_frequencies_are_refused_with_their_lines(tmp_path: Path) -> None:
     weeks = [f"{day},1" for day in np.arange("2023-01-02", "2024-01-01", 7, dtype="datetime64[D]")]
     reason = refused(tmp_path, [*weeks, *PLAIN]).reason
-    assert (reason.code, reason.value) == ("mixed_rhythm", 7)
+    assert (reason.code, reason.value) == ("mixed_rhythm", "7")
     assert (reason.facts["first"], reason.facts["last"]) == (2, 54)
+    ends = np.arange("2024-05", "2025-05", dtype="datetime64[M]").astype("datetime64[D]") - 1
+    reason = refused(tmp_path, [*PLAIN, *(f"{day},1" for day in ends[ends > np.datetime64(PLAIN[-1][:10])])]).reason
+    assert (reason.code, reason.value, reason.facts["rhythm"]) == ("mixed_rhythm", "28 to 31", "daily")
+
+
+def test_a_time_between_months_is_named_and_not_all_the_others(tmp_path: Path) -> None:
+    ends = np.arange("2020-02", "2024-02", dtype="datetime64[M]").astype("datetime64[D]") - 1
+    lines = [f"{day},1" for day in ends]
+    table = read(tmp_path, lines)
+    assert table.rhythm.words() == "monthly, at the end of the month"
+    lines[5] = "2020-06-12,1"
+    error = refused(tmp_path, lines)
+    assert (error.reason.code, error.reason.facts["lines"]) == ("off_rhythm", [7])
+    assert (
+        "1 of the times in 'date' doesn't fit the others, which are monthly, at the end of the month: 2020-06-12, "
+        in str(error)
+    )
 
 
 def test_an_hour_that_comes_twice_on_a_local_clock_is_one_with_the_mean(tmp_path: Path) -> None:

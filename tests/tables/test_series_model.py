@@ -12,7 +12,7 @@ from onepass.tables import forecast
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.forecasting import load_series_model
 from onepass.tables.readers.registry import open_source
-from onepass.tables.series import SeriesTable, read_further, read_series
+from onepass.tables.series import SeriesTable, read_series
 from onepass.tables.series_model import SeriesForecast, SeriesModel
 from onepass.tables.series_rows import SeriesColumns
 
@@ -27,7 +27,7 @@ def table(folder: Path, part: slice, values: Any = VALUES, known: SeriesModel | 
     sources = [open_source(str(file))]
     if known is None:
         return read_series(sources, SeriesColumns("date", "y"))
-    return read_further(sources, known)
+    return known.read(sources)
 
 
 def means(model: SeriesModel) -> list[float]:
@@ -214,7 +214,7 @@ def test_corrections_further_back_than_what_is_drawn_are_kept(tmp_path: Path, n_
     model = SeriesModel(read_series([open_source(str(file))], columns), 3, revisions=250)
     file.write_text("date,y,shop\n" + "".join(f"{days[-230]},99,{key}\n" for key in keys))
     n = model.n_seen
-    model.learn(read_further([open_source(str(file))], model))
+    model.learn(model.read([open_source(str(file))]))
     assert model.n_seen == n
     assert [one.recent[-230] for one in model.forecasts(1)] == [99.0] * n_series
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from onepass.tables.detection_model import DetectionModel, SeriesScores
     from onepass.tables.series import SeriesTable
 
-__all__ = ["detect"]
+__all__ = ["detect", "tell_alarms"]
 
-_OF_NEW = ("time", "target", "by", "season", "duplicates", "false_alarms", "side", "pause")
+_OF_NEW = ("time", "target", "by", "inputs", "season", "duplicates", "false_alarms", "side", "pause")
 
 
 @click.command(
@@ -28,6 +28,7 @@ _OF_NEW = ("time", "target", "by", "season", "duplicates", "false_alarms", "side
     examples=(
         "onepass detect metrics.csv --time ts --target cpu --out scores.csv --html page.html",
         "onepass detect metrics.csv --time ts --target cpu --by host --false-alarms 1e-3 --side above",
+        "onepass detect sales.csv --time date --target sold --inputs promo,temperature",
         "onepass detect monday.csv --time ts --target cpu --model cpu.onepass",
         "onepass detect tuesday.csv --model cpu.onepass --out scores.csv",
     ),
@@ -36,6 +37,14 @@ _OF_NEW = ("time", "target", "by", "season", "duplicates", "false_alarms", "side
 @series_command.time
 @click.option("--target", metavar="COLUMN", help="Column with the values.")
 @click.option("--by", metavar="COLUMN", help="Column that says which series a row belongs to, such as a host.")
+@click.option(
+    "--inputs",
+    type=options.names,
+    default=(),
+    metavar="A,B,...",
+    help="Columns with numbers, or true and false, that explain values of their own time, such as promotions or "
+    "temperatures.",
+)
 @click.option(
     "--false-alarms",
     type=click.FloatRange(0.0, 0.1, min_open=True),
@@ -97,7 +106,11 @@ def detect(
     The output has a row per value: the time, the value, what was expected and its limits low and high; tail, how often
     values are this far from what is expected; the score from 0 to 1; and the kind of the alarm, if there is one.
 
-    With --model, the scores go on later with new values alone. They must be later than those before.
+    With --inputs, values are expected for the inputs of their own time: a jump that a promotion explains is none. How
+    much an input changes values is learned like everything else, from its earlier changes.
+
+    With --model, the scores go on later with new values alone, also those at the end of a file that has grown. They
+    must be later than those before.
     """
     from onepass.cli.errors import user_errors
 
@@ -108,53 +121,70 @@ def detect(
         inputs, reading = located(files, reading)
         outputs = Outputs(out, html, model)
         outputs.check(inputs, rejecting, is_new=is_new)
-        read = SeriesInput.opened(inputs, reading, given, console)
+        read = SeriesInput.opened(inputs, reading, console, given)
         with Rejects(rejecting) as log, outputs.only_writer(wait) as target:
-            known, table = _new(read, given) if is_new else _continued(model, read)
-            read.tell_found(console, log, table)
-            scored = known.score_then_learn(table)
-            alarms = _tell_alarms(console, known, scored)
+            known = _new(read, given, console, log) if is_new else _continued(model, read, console, log)
+            scored = known.scored
+            alarms = tell_alarms(console, known.model, scored)
             if out is not None:
-                outputs.write_table(known.table(scored))
-            if html is not None:
+                outputs.write_table(known.model.table(scored))
+            if html is not None and known.table is not None:
                 from onepass.reports.anomaly_report import anomaly_report
 
-                outputs.write_page(anomaly_report(known, scored, table.summary, inputs))
-            if target is not None:
+                outputs.write_page(anomaly_report(known.model, scored, known.table.summary, inputs))
+            if target is not None and known.table is not None:
                 from onepass.files.checkpoint import to_bytes
 
-                target.write(to_bytes(known))
-            values = sum(len(one.values) for one in scored)
+                target.write(to_bytes(known.model))
+            values = sum(one.n_known for one in scored)
             words = f"{counted(alarms, 'alarm')} in {counted(values, 'value')}"
             facts = {"series": len(scored), "values": values, "alarms": alarms}
             return read.tell_done(console, log, outputs, facts, words, "scores")
 
 
-def _new(read: SeriesInput, given: dict[str, Any]) -> "tuple[DetectionModel, SeriesTable]":
+class _Scored(NamedTuple):
+    """A model, and what it has found in the files; without a table there was nothing new in them."""
+
+    model: "DetectionModel"
+    table: "SeriesTable | None" = None
+    scored: "Sequence[SeriesScores]" = ()
+
+
+def _new(read: SeriesInput, given: dict[str, Any], console: Console, log: Rejects) -> _Scored:
+    """A new model, and what it finds in the files."""
     from onepass.tables.detection_model import DetectionModel
     from onepass.tables.series import read_series
     from onepass.tables.series_rows import SeriesColumns
 
-    columns = SeriesColumns(given["time"], given["target"], given["by"], (), given["duplicates"])
+    columns = SeriesColumns(given["time"], given["target"], given["by"], given["inputs"], given["duplicates"])
     table = read_series(read.sources, columns, read.notation, seasons=given["season"])
-    own = {"false_alarms": given["false_alarms"], "side": given["side"], "quiet": given["pause"]}
-    return DetectionModel(table.columns, table.rhythm, table.zone, table.seasons, **own), table
+    model = DetectionModel(table, false_alarms=given["false_alarms"], side=given["side"], quiet=given["pause"])
+    read.tell_found(console, log, table)
+    scored = model.score_then_learn(table)
+    read.record(model, table, model.n_seen)
+    return _Scored(model, table, scored)
 
 
-def _continued(path: Path | None, read: SeriesInput) -> "tuple[DetectionModel, SeriesTable]":
-    from onepass.files.checkpoint import CheckpointError, load
+def _continued(path: Path | None, read: SeriesInput, console: Console, log: Rejects) -> _Scored:
+    """The model in a file, and what it finds in those rows that it has not learned yet."""
+    from onepass.cli.paths import load_series
+    from onepass.files.checkpoint import CheckpointError
     from onepass.tables.detection_model import DetectionModel
-    from onepass.tables.series import read_further
 
     assert path is not None
-    known = load(path)
-    if not isinstance(known, DetectionModel):
-        kind = type(known).__name__
-        raise CheckpointError(f"{path} has a {kind}; 'onepass detect' goes on with models that it has made")
-    return known, read_further(read.sources, known, read.notation)
+    model = load_series(path)
+    if not isinstance(model, DetectionModel):
+        raise CheckpointError(f"{path} was made by 'onepass {model.made_by}', not by 'onepass detect'")
+    read = read.without_known(model, console, "'onepass learn --again'")
+    if read.is_empty:
+        return _Scored(model)
+    table, new = read.tell_new(console, log, model)
+    scored = model.score_then_learn(table)
+    read.record(model, table, new.new)
+    return _Scored(model, table, scored)
 
 
-def _tell_alarms(console: Console, model: "DetectionModel", scored: "Sequence[SeriesScores]") -> int:
+def tell_alarms(console: Console, model: "DetectionModel", scored: "Sequence[SeriesScores]") -> int:
     """Print the alarms, and count them."""
     from onepass.tables.detection_model import limit_words
 

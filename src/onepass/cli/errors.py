@@ -58,19 +58,14 @@ def leave_closed_output() -> int:
 
 def _in_options(error: ValueError) -> str:
     """The message of an error, with the options for the settings of the library that it names."""
-    if "onepass.tables" not in sys.modules:  # then it is not one of its errors, and importing them takes seconds
+    if "onepass.tables" not in sys.modules:  # then it is not one of its errors
         return str(error)
     from onepass.tables.columns.errors import SchemaError
-    from onepass.tables.progress import OtherSettingsError
     from onepass.tables.readers.errors import StreamError
 
     if isinstance(error, SchemaError):
         return schema_error_words(error)
-    if isinstance(error, OtherSettingsError):
-        return error.words([flag(setting) for setting in error.settings], error.partial)
-    if isinstance(error, StreamError) and error.setting is not None:
-        return f"{error} ({flag(error.setting)})"
-    return str(error)
+    return error.naming(flag) if isinstance(error, StreamError) else str(error)
 
 
 def _with_full_stop(sentence: str) -> str:

@@ -220,7 +220,7 @@ def default_model_path(file: str, table: str | None = None) -> Path:
 
 def _unnamed_model(inputs: "Inputs", target: str) -> Path:
     """Where to write a model that was not named: over no file but a model of the same target and files."""
-    from onepass.tables.schema import check_has
+    from onepass.tables.readers.source import check_has
 
     path = default_model_path(inputs.files[0], inputs.reading.table)
     if path.exists() and not _is_model_of(path, inputs, target):

@@ -118,9 +118,10 @@ def forecast(
         inputs, reading = located(files, reading)
         outputs = Outputs(out, html, model)
         outputs.check(inputs, rejecting, is_new=is_new)
-        job = _Job(SeriesInput.opened(inputs, reading, given, console), horizon, given, console)
+        job = _Job(SeriesInput.opened(inputs, reading, console, given), horizon, given, console)
         with Rejects(rejecting) as log, outputs.only_writer(wait) as target:
             known, table = job.new(log) if is_new else job.continued(model, log)
+            job.tell_inputs(known)
             tested = job.backtest(table) if is_new and given["backtest"] and table is not None else None
             found = job.forecasts(known)
             if out is not None:
@@ -157,29 +158,32 @@ class _Job(NamedTuple):
         given = self.given
         columns = SeriesColumns(given["time"], given["target"], given["by"], given["inputs"], given["duplicates"])
         table = read_series(self.read.sources, columns, self.read.notation, seasons=given["season"])
-        self._report(table, log)
-        return SeriesModel(table, self.horizon, given["revisions"]), table
+        self.read.tell_found(self.console, log, table)
+        known = SeriesModel(table, self.horizon, given["revisions"])
+        self.read.record(known, table, known.n_seen)
+        return known, table
 
     def continued(self, path: Path | None, log: Rejects) -> "tuple[SeriesModel, SeriesTable | None]":
         """The model in a file, with the values of further files."""
         from onepass.tables.forecasting import load_series_model
-        from onepass.tables.series import read_further
 
         assert path is not None
         known = load_series_model(path)
-        if not self.read.sources:
+        read = self.read.without_known(known, self.console, "'onepass learn --again'")
+        if read.is_empty:
             return known, None
-        table = read_further(self.read.sources, known, self.read.notation)
-        self._report(table, log)
-        return known.learn(table), table
+        table, new = read.tell_new(self.console, log, known)
+        known.learn(table)
+        read.record(known, table, new.new + new.corrected)
+        return known, table
 
-    def _report(self, table: "SeriesTable", log: Rejects) -> None:
-        """Say what was found in the files, and fail if too many of their rows are not what they should be."""
-        self.read.tell_found(self.console, log, table)
-        ahead = table.summary.ahead
-        if table.columns.inputs and ahead < self.horizon:
-            known = f"for {ahead} of {self.horizon} steps" if ahead else "for no step"
-            self.console.aside(f"inputs are known {known} ahead; after that they are taken to stay as they are")
+    def tell_inputs(self, known: "SeriesModel") -> None:
+        """Say which inputs are not known for all steps to come."""
+        steps = known.known_ahead()
+        short = [f"{name} for {n or 'none'} of {counted(self.horizon, 'step')}" for name, n in steps.items()]
+        short = [words for words, n in zip(short, steps.values(), strict=True) if n < self.horizon]
+        if short:
+            self.console.aside(f"inputs known ahead: {', '.join(short)}; what is missing is taken to stay as it is")
 
     def backtest(self, table: "SeriesTable") -> "Backtest | None":
         """Score forecasts from earlier times, and print the scores."""

@@ -26,10 +26,11 @@ def history(model: Path, as_json: bool) -> None:
     has its size in bytes, the number of its rows and the SHA-256 of the part that was learned.
     """
     from onepass.cli.errors import user_errors
-    from onepass.cli.paths import load_model
+    from onepass.cli.paths import load_model, load_series, series_command_of
 
     with Console(as_json=as_json) as console, user_errors():
-        history = load_model(model).history
+        unit = "row" if series_command_of(model) is None else "value"
+        history = load_model(model).history if unit == "row" else load_series(model).history
         if history.forgotten:
             console.aside(f"{counted(history.forgotten, 'file')} of earlier runs are not kept any more")
         if not history.runs:
@@ -39,7 +40,7 @@ def history(model: Path, as_json: bool) -> None:
             shown = ", ".join(names[:_SHOWN]) + (f", ... ({len(names):,} files)" if len(names) > _SHOWN else "")
             words = [
                 run.when,
-                counted(run.rows, "row") + (f" in {run.passes} passes" if run.passes > 1 else ""),
+                counted(run.rows, unit) + (f" in {run.passes} passes" if run.passes > 1 else ""),
                 f"{run.rejected:,} rejected",
                 f"from {shown or 'standard input'}",
             ]

@@ -26,6 +26,7 @@ __all__ = ["learn"]
         "onepass learn price.onepass tonight.parquet --out trial.onepass",
         "onepass learn price.onepass 'hourly/*.csv' --wait 10m",
         "onepass learn price.onepass 'new/*.csv.gz' --rejects bad.csv",
+        "onepass learn sales.onepass tonight.csv",
         "tail -f sensor.jsonl | onepass learn level.onepass - --alarms alarms.csv",
         "tail -f events.jsonl | onepass learn clicks.onepass - --checkpoint-every 30s",
     ),
@@ -77,22 +78,31 @@ def learn(
     but not learned. --alarms lists it.
 
     From standard input (-) rows are learned as they come, and MODEL itself is updated at every checkpoint.
+
+    MODEL may also be made by 'onepass forecast' or 'onepass detect'. Then the files have values of its series: new
+    ones and, for forecasts, late and corrected ones, as far back as --revisions of the first run allows. A model made
+    by 'onepass detect' prints the alarms. Such files are read as a whole, so --passes, --checkpoint-every,
+    --resume and --alarms don't apply.
     """
     from onepass.cli.errors import user_errors
-    from onepass.cli.paths import check_distinct_paths, check_there, check_writable
+    from onepass.cli.paths import check_distinct_paths, check_there, check_writable, series_command_of
     from onepass.cli.training_run import check_stream, given_files, only_writer, run_logs
 
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
+        check_there(model)
+        found, reading = given_files(files, reading, learning.again, console)
+        if series_command_of(model) is not None:
+            from onepass.cli.learn_series import learn_series
+
+            return learn_series(model, out, found, reading, learning, rejecting, console)
         from onepass.tables.inputs import Inputs
 
-        found, reading = given_files(files, reading, learning.again, console)
         inputs = Inputs(found, passes, reading)
         inputs = replace(inputs, whole_records=rejecting.rejects is not None)
         check_stream(inputs, learning.resume)
         written = {"MODEL": model} if out is None else {"out": out}
         read = inputs.files if out is None else [*inputs.files, str(model)]
         check_distinct_paths(read, **written, rejects=rejecting.rejects, alarms=alarms)
-        check_there(model)
         check_writable(out or model, "MODEL" if out is None else "--out")
         with only_writer(out or model, learning.wait) as target:
             begun = _begun(model, target, inputs, learning, console)

@@ -9,10 +9,21 @@ from typing import TYPE_CHECKING
 
 import click
 
+from onepass.cli.console import counted
+
 if TYPE_CHECKING:
+    from onepass.tables.known_series import KnownSeries
     from onepass.tables.model import TabularModel
 
-__all__ = ["check_distinct_paths", "check_there", "check_writable", "load_model", "rows_learned"]
+__all__ = [
+    "check_distinct_paths",
+    "check_there",
+    "check_writable",
+    "learned_words",
+    "load_model",
+    "load_series",
+    "series_command_of",
+]
 
 
 def check_distinct_paths(read: Iterable[str | Path], **written: Path | None) -> None:
@@ -59,27 +70,51 @@ def check_writable(path: Path, option: str) -> None:
 
 
 def load_model(path: Path) -> "TabularModel":
-    """Read a model that this command line made."""
+    """Read a model of a table that this command line made."""
     from onepass.files.checkpoint import CheckpointError, load
-    from onepass.tables.detection_model import DetectionModel
+
+    if (command := series_command_of(path)) is not None:
+        raise CheckpointError(f"{path} {_OF_SERIES[command].format(path=path)}")
     from onepass.tables.model import TabularModel
-    from onepass.tables.series_model import SeriesModel
 
     model = load(path)
-    if isinstance(model, SeriesModel):
-        raise CheckpointError(f"{path} forecasts series; it goes on with 'onepass forecast FILE... --model {path}'")
-    if isinstance(model, DetectionModel):
-        raise CheckpointError(f"{path} scores series; it goes on with 'onepass detect FILE... --model {path}'")
     if not isinstance(model, TabularModel):
         raise CheckpointError(f"{path} has a {type(model).__name__}; this command needs a model made by 'onepass fit'")
     return model
 
 
-def rows_learned(path: Path) -> int:
-    """How many rows the model in a file has learned, whichever command made it."""
-    from onepass.files.checkpoint import load
-    from onepass.tables.detection_model import DetectionModel
-    from onepass.tables.series_model import SeriesModel
+_OF_SERIES = {
+    "forecast": "forecasts series: 'onepass forecast --model {path} --horizon STEPS' says what comes next, and "
+    "'onepass forecast FILE... --time COLUMN --target COLUMN --horizon STEPS' scores forecasts from earlier times",
+    "detect": "finds odd values of series: 'onepass detect FILE... --model {path}' scores further values",
+}
+"""What to do with a model of series instead, by the command that has made it."""
+
+
+def series_command_of(path: Path) -> str | None:
+    """The command that has made the model in a file, if that is a model of series; its numbers are not read."""
+    from onepass.files.checkpoint import class_in
+    from onepass.tables.known_series import KnownSeries
+
+    found = class_in(path)
+    return found.made_by if issubclass(found, KnownSeries) else None
+
+
+def load_series(path: Path) -> "KnownSeries":
+    """Read a model of series that this command line made."""
+    from onepass.files.checkpoint import CheckpointError, load
+    from onepass.tables.known_series import KnownSeries
 
     model = load(path)
-    return model.n_seen if isinstance(model, DetectionModel | SeriesModel) else load_model(path).n_rows
+    if not isinstance(model, KnownSeries):
+        raise CheckpointError(f"{path} has no model of series, which 'onepass forecast' and 'onepass detect' make")
+    return model
+
+
+def learned_words(path: Path) -> tuple[int, str]:
+    """How many rows or values the model in a file has learned, whichever command made it; also in words."""
+    if series_command_of(path) is None:
+        n, unit = load_model(path).n_rows, "row"
+    else:
+        n, unit = load_series(path).n_seen, "value"
+    return n, counted(n, unit)

@@ -138,7 +138,8 @@ class _Asked(NamedTuple):
 
 def _check_columns(model: "TabularModel", sources: "Sequence[Source]", asked: _Asked) -> None:
     """Refuse files that lack columns, and columns to keep that have the name of an output column."""
-    from onepass.tables.schema import check_columns, check_has
+    from onepass.tables.readers.source import check_has
+    from onepass.tables.schema import check_columns
 
     for source in sources:
         check_columns(model, source, target=False)

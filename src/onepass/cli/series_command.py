@@ -1,4 +1,4 @@
-"""What `forecast` and `detect` share: the options of series, what is checked first, and how it went at the end."""
+"""What commands share that learn series: the options of series, what is checked first, and how it went at the end."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from onepass.files.versions import VersionedFile
     from onepass.reports.html import Report
     from onepass.tables.columns.notation import Notation
+    from onepass.tables.known_series import KnownSeries, NewValues
     from onepass.tables.readers.source import Source
     from onepass.tables.series import SeriesTable
 
-__all__ = ["Outputs", "SeriesInput", "duplicates", "makes_new", "model", "season", "time"]
+__all__ = ["Outputs", "SeriesInput", "duplicates", "makes_new", "model", "refuse_given", "season", "time"]
 
 time = click.option(
     "--time", metavar="COLUMN", help="Column with the times: dates, with or without offsets, or numbers."
@@ -51,16 +52,21 @@ model = click.option(
 def makes_new(model: Path | None, given: dict[str, Any], of_new: Iterable[str]) -> bool:
     """Whether a model is made; if not, none of the options ``of_new`` may be given, which only a new one asks for."""
     if given["time"] is None and given["target"] is None and model is not None:
-        ctx = click.get_current_context()
         for name in of_new:
-            if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-                option = name.replace("_", "-")
-                raise click.UsageError(f"--{option} is for a new model, with --time and --target; {model} has its own.")
+            refuse_given(name, f"is for a new model, with --time and --target; {model} has its own.")
         return False
     missing = next((name for name in ("time", "target") if given[name] is None), None)
     if missing is not None:
         raise click.UsageError(f"Missing option '--{missing}'; only a model that was made before needs none (--model).")
     return True
+
+
+def refuse_given(name: str, why: str) -> None:
+    """Refuse an option that was typed on the command line, for a reason that follows its name."""
+    ctx = click.get_current_context()
+    if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+        (option,) = (one for one in ctx.command.params if one.name == name)
+        raise click.UsageError(f"{option.opts[0]} {why}")
 
 
 class Outputs(NamedTuple):
@@ -126,20 +132,50 @@ class SeriesInput(NamedTuple):
     files: tuple[str, ...]
     sources: "list[Source]"
     notation: "Notation"
-    where: str | None
+    reading: ReadOptions
+    starts: "tuple[int | None, ...]" = ()
 
     @classmethod
     def opened(
-        cls, files: tuple[str, ...], reading: ReadOptions, given: dict[str, Any], console: Console
+        cls, files: tuple[str, ...], reading: ReadOptions, console: Console, given: dict[str, Any] | None = None
     ) -> "SeriesInput":
-        """Open files."""
-        from onepass.tables.columns.notation import Notation
+        """Open files, whose values are written as ``given`` says."""
+        from onepass.tables.columns.notation import AS_WRITTEN, Notation
         from onepass.tables.readers.registry import open_source
 
         sources = [open_source(file, reading) for file in files]
         console.tell_notes(sources)
-        notation = Notation(given["decimal"], given["missing"], tuple(given["date_formats"]))
-        return cls(files, sources, notation, reading.where)
+        if given is None:
+            return cls(files, sources, AS_WRITTEN, reading)
+        return cls(files, sources, Notation(given["decimal"], given["missing"], tuple(given["date_formats"])), reading)
+
+    def without_known(self, known: "KnownSeries", console: Console, again: str) -> "SeriesInput":
+        """The files without what the model has learned of them, which is reported; ``again`` learns it once more."""
+        from onepass.cli.training_run import first_rows
+        from onepass.tables.readers.paths import STDIN
+
+        if STDIN in self.files:
+            return self
+        return self._replace(starts=first_rows(self.files, self.sources, self.reading, known.history, console, again))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to learn."""
+        return all(start is None for start in self.starts or self.files)
+
+    def record(self, known: "KnownSeries", table: "SeriesTable", values: int) -> None:
+        """Note in the history of a model that so many values were learned of the files."""
+        from onepass.tables.selection import as_learned
+
+        known.record(table, as_learned(self.files, self.sources, table.ends, self.reading), values)
+
+    def tell_new(self, console: Console, log: Rejects, known: "KnownSeries") -> "tuple[SeriesTable, NewValues]":
+        """Read further values of a model, and say what was found and how they compare with what it knows."""
+        table = known.read(self.sources, self.notation, self.starts)
+        self.tell_found(console, log, table)
+        new = known.compared(table)
+        console.fact("values", new.words(), "values", **new._asdict())
+        return table, new
 
     def tell_found(self, console: Console, log: Rejects, table: "SeriesTable") -> None:
         """Say what was found in the files, and fail if too many of their rows are not what they should be."""
@@ -157,7 +193,7 @@ class SeriesInput(NamedTuple):
         from onepass.cli.errors import REJECTED
 
         log.tell(console)
-        tell_left_out(console, self.where, self.sources)
+        tell_left_out(console, self.reading.where, self.sources)
         written = outputs._asdict()
         names = {"out": what, "html": "page", "model": "model"}
         console.done(

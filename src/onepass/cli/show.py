@@ -10,6 +10,7 @@ import click
 from onepass._extras import require
 from onepass.cli import options
 from onepass.cli.console import Console
+from onepass.cli.series_command import refuse_given
 
 if TYPE_CHECKING:
     from onepass.tables.model import TabularModel
@@ -55,13 +56,20 @@ def show(model: Path, weights: int, columns: bool, old: Path | None, html: Path 
     logarithm of the target if that is learned (0.01 is about 1 %), the log rate of counts, or the log odds of a class.
     After ± comes the standard deviation of the weight.
 
+    Of a model made by 'onepass forecast' or 'onepass detect' it prints columns, frequency, seasons and the values
+    learned.
+
     With --diff the changes of weights are in units of the standard deviation that they had in OLD: one or two are
     expected, five mean that the relation or the data have changed.
     """
     from onepass.cli.errors import user_errors
-    from onepass.cli.paths import check_distinct_paths, check_writable, load_model
+    from onepass.cli.paths import check_distinct_paths, check_there, check_writable, load_model, series_command_of
 
     with Console(as_json=as_json) as console, user_errors():
+        check_there(model)
+        if series_command_of(model) is not None:
+            _show_series(console, model)
+            return
         from onepass.tables.progress import load_progress
         from onepass.tables.weights import meaning_of_weights, unit_of_weights
 
@@ -96,6 +104,15 @@ def show(model: Path, weights: int, columns: bool, old: Path | None, html: Path 
 
             write_atomically(html, render_html(model_report(known, str(model))).encode())
             console.fact("report", str(html), "report")
+
+
+def _show_series(console: Console, path: Path) -> None:
+    from onepass.cli.paths import load_series
+
+    for option in ("weights", "old", "html", "columns"):
+        refuse_given(option, f"needs a model made by 'onepass fit'; {path} is one of series.")
+    for name, words in load_series(path).facts():
+        console.fact(name, words, "fact")
 
 
 def _show_differences(console: Console, old: "TabularModel", new: "TabularModel", most: int) -> None:

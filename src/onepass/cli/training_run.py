@@ -3,7 +3,7 @@
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +35,7 @@ __all__ = [
     "check_passes",
     "check_stream",
     "checkpoint_policy",
+    "first_rows",
     "given_files",
     "only_writer",
     "report",
@@ -148,22 +149,37 @@ def without_known(
     inputs: "Inputs", sources: "list[Source]", history: "TrainingHistory", again: bool, console: Console
 ) -> "Inputs":
     """The files without those that were learned before; what is left out is reported."""
-    from onepass.tables.selection import KnownContentError, select
-
     if again or inputs.is_stream:
         return inputs
+    return replace(inputs, starts=first_rows(inputs.files, sources, inputs.reading, history, console))
+
+
+def first_rows(
+    files: Sequence[str],
+    sources: "Sequence[Source]",
+    reading: "ReadOptions",
+    history: "TrainingHistory",
+    console: Console,
+    again: str = "--again",
+) -> "tuple[int | None, ...]":
+    """The first row of each file that was not learned before, None where there is none; what is left out is reported.
+
+    ``again`` is the option, perhaps of another command, that learns such rows once more.
+    """
+    from onepass.tables.selection import KnownContentError, select
+
     try:
-        selected = select(inputs.files, sources, history, inputs.reading)
+        selected = select(files, sources, history, reading)
     except KnownContentError as error:
         raise click.ClickException(
-            f"{error}; --again learns all of it once more, and 'onepass undo' reverts the last run first."
+            f"{error}; {again} learns all of it once more, and 'onepass undo' reverts the last run first."
         ) from None
     for one in selected:
         if one.start is None:
-            console.aside(f"{one.file} {one.reason} and is left out; --again learns it again")
+            console.aside(f"{one.file} {one.reason} and is left out; {again} learns it again")
         elif one.reason is not None:
             console.aside(f"{one.file} {one.reason}")
-    return replace(inputs, starts=tuple(one.start for one in selected))
+    return tuple(one.start for one in selected)
 
 
 def check_stream(inputs: "Inputs", resume: bool, *, shuffle: bool = False) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from onepass.cli import options
-from onepass.cli.console import Console, counted
+from onepass.cli.console import Console
 
 __all__ = ["undo"]
 
@@ -25,7 +25,7 @@ def undo(model: Path, wait: float, as_json: bool, quiet: bool) -> None:
     back is possible, unless MODEL was changed by something else since. The files of that run can then be learned again.
     """
     from onepass.cli.errors import user_errors
-    from onepass.cli.paths import check_there, check_writable, rows_learned
+    from onepass.cli.paths import check_there, check_writable, learned_words
     from onepass.cli.training_run import only_writer
 
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
@@ -35,7 +35,7 @@ def undo(model: Path, wait: float, as_json: bool, quiet: bool) -> None:
         check_there(model)
         check_writable(model, "MODEL")
         with only_writer(model, wait):
-            before = rows_learned(model)
+            before, _ = learned_words(model)
             partial = partial_path(model)
             if partial.exists():
                 raise click.ClickException(
@@ -43,8 +43,7 @@ def undo(model: Path, wait: float, as_json: bool, quiet: bool) -> None:
                     "delete the file."
                 )
             go_back(model)
-            now = rows_learned(model)
+            now, seen = learned_words(model)
         facts = {"model": str(model), "rows_before": before, "rows_in_all": now}
         instead = "as before" if now == before else f"no longer {before:,}"
-        seen = counted(now, "row")
         console.done(facts, f"{model} is what it was before its last run: it has seen {seen}, {instead}")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from onepass._typing import FloatArray
 from onepass.activations import Activation
@@ -198,7 +198,7 @@ def near(values: FloatArray, outliers: float) -> NDArray[np.bool_]:
     std = np.zeros(values.shape[1:])
     for share in (min(0.75, max(0.5, 1.0 - 2.0 * outliers)), 0.9):
         distance = np.quantile(distances, share, axis=0, method="lower")
-        std = np.where(std > 0.0, std, distance / norm.ppf(0.5 + share / 2.0))
+        std = np.where(std > 0.0, std, distance / ndtri(0.5 + share / 2.0))
     std = np.minimum(std, _std_before_leap(distances))
     return np.asarray((distances / _FARTHEST <= std) | (std == 0.0))
 
@@ -213,7 +213,7 @@ def _std_before_leap(distances: FloatArray) -> FloatArray:
     n_different = np.cumsum(ordered[1:] > ordered[:-1], axis=0)[middle:beyond]
     leaps = ordered[middle + 1 : beyond + 1] / _FARTHEST > ordered[middle:beyond]
     found = (leaps & (n_different >= n / 4)).any(axis=0)
-    return np.where(found, ordered[middle] / norm.ppf(0.75), np.inf)
+    return np.where(found, ordered[middle] / ndtri(0.75), np.inf)
 
 
 def absurd(values: FloatArray) -> NDArray[np.bool_]:

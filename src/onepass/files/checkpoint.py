@@ -25,6 +25,7 @@ from onepass.files.state import Arrays, Parameters
 __all__ = [
     "FORMAT_VERSION",
     "CheckpointError",
+    "class_in",
     "from_bytes",
     "load",
     "load_with_parameters",
@@ -84,6 +85,29 @@ def load(path: str | os.PathLike[str]) -> Any:
     return _loaded(path, _decoded)
 
 
+def class_in(path: str | os.PathLike[str]) -> type:
+    """The class of the model in a file, of which only the header is read.
+
+    Raises
+    ------
+    CheckpointError
+        If the header is not that of a model.
+
+    Examples
+    --------
+    >>> import os, tempfile, onepass
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+    >>> onepass.save(onepass.BayesianPerceptron(n_features=1).learn([[1.0], [-1.0]], [1, 0]), path)
+    >>> class_in(path).__name__
+    'BayesianPerceptron'
+    """
+    with _opened(Path(path)) as file:
+        try:
+            return _class_of(_header(file, os.fstat(file.fileno()).st_size)[0])
+        except CheckpointError as error:
+            raise CheckpointError(f"{path}: {error}") from None
+
+
 def load_with_parameters(path: str | os.PathLike[str]) -> tuple[Any, Parameters]:
     """Read a model, and the parameters of its file: those of the model and what `save_with_parameters` added."""
     found: tuple[Any, Parameters] = _loaded(
@@ -125,6 +149,12 @@ def _loaded(path: str | os.PathLike[str], decode: Callable[[dict[str, str], Arra
 
 
 def _read(file: Any, length: int, decode: Callable[[dict[str, str], Arrays], Any]) -> Any:
+    metadata, table = _header(file, length)
+    return decode(metadata, _arrays(file.read(length - file.tell()), table))
+
+
+def _header(file: Any, length: int) -> tuple[dict[str, str], dict[str, Any]]:
+    """The metadata and the table of arrays of a file, which is read up to its numbers."""
     header_length = int.from_bytes(file.read(8), "little")
     if length < 10 or header_length > length - 8:
         raise CheckpointError(
@@ -132,8 +162,7 @@ def _read(file: Any, length: int, decode: Callable[[dict[str, str], Arrays], Any
         )
     if header_length > _LONGEST_HEADER:
         raise CheckpointError(f"it has a header of {header_length} bytes; at most {_LONGEST_HEADER} are read")
-    metadata, table = _checked_header(file.read(header_length), length - 8 - header_length)
-    return decode(metadata, _arrays(file.read(length - 8 - header_length), table))
+    return _checked_header(file.read(header_length), length - 8 - header_length)
 
 
 def _opened(path: Path) -> Any:
@@ -240,11 +269,7 @@ def _arrays(payload: bytes, table: dict[str, Any]) -> Arrays:
 def _decoded(metadata: dict[str, str], arrays: Arrays) -> Any:
     if metadata["checksum"] != _checksum(metadata, arrays):
         raise CheckpointError("its checksum does not match: it is corrupted")
-    try:
-        cls: Any = savable(metadata["class"])
-    except KeyError:
-        name = metadata["class"][:40]
-        raise CheckpointError(f"it holds a {name!r}, which this version of onepass does not know") from None
+    cls = _class_of(metadata)
     parameters = _json(metadata["parameters"], "parameters")
     if not isinstance(parameters, dict):
         raise CheckpointError("its parameters are not a table")
@@ -257,6 +282,14 @@ def _decoded(metadata: dict[str, str], arrays: Arrays) -> Any:
         raise CheckpointError(f"it lacks {error}") from error
     except Exception as error:  # whatever a malicious state breaks, the file is at fault
         raise CheckpointError(str(error) or type(error).__name__) from error
+
+
+def _class_of(metadata: dict[str, str]) -> type:
+    try:
+        return savable(metadata["class"])
+    except KeyError:
+        name = metadata["class"][:40]
+        raise CheckpointError(f"it holds a {name!r}, which this version of onepass does not know") from None
 
 
 def _json(text: bytes | str, what: str) -> Any:

@@ -1,6 +1,6 @@
 """`AnomalyScorer`: how odd every value of a series is, given all values before it, and which are alarms."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any, Self
@@ -87,6 +87,9 @@ class AnomalyScorer:
     quiet : int
         After an alarm there is no other one until so many values in a row were unsuspicious, except that a spike which
         turns out to be a new level is an alarm once more.
+    inputs : sequence of str
+        Names of the inputs, if there are any and they are to be known by name: what explains a value at its own time,
+        such as a promotion.
 
     Examples
     --------
@@ -110,13 +113,14 @@ class AnomalyScorer:
         false_alarms: float = 1e-4,
         side: str = "both",
         quiet: int = 20,
+        inputs: Sequence[str] = (),
     ) -> None:
         self.false_alarms = as_share(false_alarms, "false_alarms")
         if self.false_alarms > _MOST_FALSE_ALARMS:
             raise ArgumentError("false_alarms", f"must be at most {_MOST_FALSE_ALARMS}, got {self.false_alarms:g}")
         self.side = one_of(side, tuple(_SIDES), "side")
         self.quiet = as_whole(quiet, "quiet")
-        self._series = _ScoredSeries(season_length, horizon, members=members)
+        self._series = _ScoredSeries(season_length, horizon, members=members, inputs=inputs)
         self._series.settings = -np.log(self.false_alarms), _SIDES[self.side], float(self.quiet)
 
     def score_then_learn(self, y: ArrayLike, X: Any = None, times: Any = None) -> AnomalyScores:

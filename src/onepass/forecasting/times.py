@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from onepass.files.state import as_exact_number
 
-__all__ = ["MOST_GAP", "MOST_STEPS", "Clock", "Times", "as_times", "fits_months"]
+__all__ = ["MOST_GAP", "MOST_STEPS", "Clock", "Times", "as_times"]
 
 MOST_GAP = 10_000
 """Steps that may be missing in a row."""
@@ -23,6 +23,7 @@ Times = NDArray[np.int64] | NDArray[np.float64]
 
 _DAY = 86_400_000_000_000  # nanoseconds
 _MONTHS = {1: (28, 31), 3: (89, 92), 6: (181, 184), 12: (365, 366)}
+_TOLERANCE = 0.01  # of a step, by which a time may be off
 _EDGE = 4  # days at the beginning and the end of a month, which working days move to one another
 # Seasons by step: of hours a day and a week, and so on.
 _SEASONS = {
@@ -63,14 +64,25 @@ class Clock:
     start : the first time
     step : the time between two values, 0 while it is not known
     months : months between two values, 0 for a fixed time
+    last : the step of the last value
+    at_end : whether months are counted from end to end; by default they are if the first date is the end of one
     """
 
-    def __init__(self, are_dates: bool, start: float, step: float = 0.0, months: int = 0, last: int = 0) -> None:
+    def __init__(
+        self,
+        are_dates: bool,
+        start: float,
+        step: float = 0.0,
+        months: int = 0,
+        last: int = 0,
+        at_end: bool | None = None,
+    ) -> None:
         self.are_dates = are_dates
         self.start = start
         self.step = step
         self.months = months
         self.last = last
+        self.at_end = bool(are_dates) and _is_end(start) if at_end is None else at_end
 
     @classmethod
     def of(cls, times: Times) -> "Clock":
@@ -103,19 +115,14 @@ class Clock:
     def seasons(self) -> tuple[float, ...]:
         """The seasons that series of this rhythm usually have."""
         if self.months:
-            return _MONTH_SEASONS[self.months]
+            return _MONTH_SEASONS.get(self.months, ())
         return _SEASONS.get(int(self.step), ()) if self.are_dates else ()
 
     def steps(self, times: NDArray[Any]) -> NDArray[np.int64]:
         """Steps of times in any order, which must fit the rhythm; all are the first while that is not known."""
         if not self.is_known:
             return np.zeros(len(times), dtype=np.int64)
-        if self.months:
-            found, fits = self._month_steps(times)
-        else:
-            exact = (times - self.start) / self.step
-            found = np.rint(exact).astype(np.int64)
-            fits = np.abs(exact - found) <= 0.01
+        found, fits = self.nearest_steps(times)
         if not fits.all():
             raise ValueError(
                 f"times must follow each other in one rhythm, that of the first two; the one at index "
@@ -123,11 +130,19 @@ class Clock:
             )
         return found
 
+    def nearest_steps(self, times: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Steps of times in any order, and which of them fit the rhythm."""
+        if self.months:
+            return self._month_steps(times)
+        exact = (times - self.start) / self.step
+        found = np.rint(exact).astype(np.int64)
+        return found, np.abs(exact - found) <= _TOLERANCE
+
     def _month_steps(self, times: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         months = times.astype("datetime64[ns]").astype("datetime64[M]").astype(np.int64)
         first = int(np.int64(self.start).astype("datetime64[ns]").astype("datetime64[M]").astype(np.int64))
         found, rest = np.divmod(months - first, self.months)
-        return found, (rest == 0) & fits_months(times, self.times_of(found).astype(np.int64), self.start)
+        return found, (rest == 0) & _fits_months(times, self.times_of(found).astype(np.int64), self.start)
 
     def positions(self, times: NDArray[Any]) -> NDArray[np.int64]:
         """Steps of times after the last one, which must follow each other in the rhythm; gaps are allowed."""
@@ -140,7 +155,7 @@ class Clock:
         return found
 
     def times_of(self, steps: NDArray[np.int64]) -> NDArray[Any]:
-        """Times of steps, dates or numbers; months go on at their last day if they began at one."""
+        """Times of steps, dates or numbers."""
         if not self.months:
             found = self.start + steps * self.step
             if self.are_dates:
@@ -150,7 +165,7 @@ class Clock:
         months = first.astype("datetime64[M]") + self.months * steps
         ends = (months + 1).astype("datetime64[D]") - 1
         days = months.astype("datetime64[D]") + (_day_of_month(self.start) - 1)
-        found = ends if _is_end(self.start) else np.minimum(days, ends)
+        found = ends if self.at_end else np.minimum(days, ends)
         return np.asarray(found.astype("datetime64[ns]") + (first - first.astype("datetime64[D]")))
 
     def to_data(self) -> list[float]:
@@ -166,10 +181,10 @@ class Clock:
 
     def copy(self) -> "Clock":
         """The same clock, to be moved on its own."""
-        return Clock(self.are_dates, self.start, self.step, self.months, self.last)
+        return Clock(self.are_dates, self.start, self.step, self.months, self.last, self.at_end)
 
 
-def fits_months(times: NDArray[Any], expected: NDArray[np.int64], start: float) -> NDArray[np.bool_]:
+def _fits_months(times: NDArray[Any], expected: NDArray[np.int64], start: float) -> NDArray[np.bool_]:
     """Whether dates are where a rhythm of months has them: on the same day.
 
     Where the first date is at an edge of its month, others may be up to three days off, as the first and last working

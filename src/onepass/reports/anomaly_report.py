@@ -45,7 +45,7 @@ def anomaly_report(
     """
     from onepass import __version__
 
-    n, alarms = sum(len(one.values) for one in scored), sum(len(one.alarms) for one in scored)
+    n, alarms = sum(one.n_known for one in scored), sum(len(one.alarms) for one in scored)
     facts = (
         ("Input", ", ".join(map(basename, files))),
         ("Values", f"{n:,}"),
@@ -88,7 +88,7 @@ def _alarms(model: DetectionModel, scored: Sequence[SeriesScores]) -> Section:
         ),
         pictures=(Picture("alarms", caption, _drawn(model, shown), is_wide=True),),
         tables=(Table(title, columns, tuple(rows[:_MOST_ROWS])),) if rows else (),
-        reading=f"{_counted(len(rows))} in {sum(len(one.values) for one in scored):,} values.",
+        reading=f"{_counted(len(rows))} in {sum(one.n_known for one in scored):,} values.",
     )
 
 

@@ -124,7 +124,7 @@ def _forecast(model: SeriesModel, forecasts: Sequence[SeriesForecast]) -> Sectio
         title="What comes next",
         question=f"Which values of {model.columns.target} are to be expected, and how sure is that?",
         setup=(),
-        pictures=(Picture("fan", caption, _drawn_fans(model, shown), is_wide=len(shown) > 1),),
+        pictures=(Picture("fan", caption, _drawn_fans(model, shown), is_wide=False),),
         tables=(_values(model, forecasts),),
         reading=reading,
     )
@@ -145,16 +145,13 @@ def _values(model: SeriesModel, forecasts: Sequence[SeriesForecast]) -> Table:
 
 
 def _drawn_fans(model: SeriesModel, shown: Sequence[SeriesForecast]) -> bytes:
-    if len(shown) == 1:
-        return drawn(1, lambda axes: _draw_fan(axes[0], model, shown[0]), width=5.8, height=3.2)
-    rows = -(-len(shown) // 2)
+    """The series below each other, which a phone is wide enough for."""
     with house_style():
-        figure, axes = new_figure(rows, 2, 9.0, 2.5 * rows)
-        for panel in np.ravel(axes)[len(shown) :]:
-            panel.set_visible(False)
-        for panel, one in zip(np.ravel(axes), shown, strict=False):
+        figure, axes = new_figure(len(shown), 1, 5.8, 3.2 if len(shown) == 1 else 2.5 * len(shown))
+        for panel, one in zip(np.ravel(axes), shown, strict=True):
             _draw_fan(panel, model, one)
-            panel.set_title(short(one.key), loc="left")
+            if one.key:
+                panel.set_title(short(one.key), loc="left")
         return render(figure, "svg")
 
 

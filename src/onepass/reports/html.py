@@ -296,6 +296,8 @@ dd { margin: 0; overflow-wrap: anywhere; }
   .verdicts tr, .verdicts tbody th, .verdicts tbody td { display: block; width: auto; padding: .15rem 0; }
   figure { overflow-x: auto; }
   figure img:not(.narrow) { min-width: 36rem; }
+  tbody th { min-width: 7rem; }
+  caption { max-width: calc(100vw - 2.5rem); }
   .verdicts tbody tr { padding: .6rem 0; }
   .verdicts tbody tr > * { border-top: 0; }
   .verdicts tbody tr + tr { border-top: 1px solid var(--faint); }

@@ -1,6 +1,6 @@
 """`DetectionModel`: anomaly scorers of the series of a file, which know its columns and its rhythm."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any, NamedTuple, Self
 
@@ -10,12 +10,10 @@ import pyarrow as pa
 from onepass._typing import FloatArray
 from onepass.files.state import Arrays, Parameters, as_number, nested, under
 from onepass.forecasting import AnomalyScorer, AnomalyScores
-from onepass.forecasting.times import MOST_GAP
 from onepass.tables.columns.errors import SchemaError
+from onepass.tables.known_series import KnownSeries, NewValues
 from onepass.tables.reasons import Reason
-from onepass.tables.rhythm import Rhythm
 from onepass.tables.series import Series, SeriesTable
-from onepass.tables.series_rows import SeriesColumns
 
 __all__ = ["DetectionModel", "SeriesScores", "limit_words"]
 
@@ -32,41 +30,40 @@ class SeriesScores(NamedTuple):
     scores: AnomalyScores
 
     @property
+    def n_known(self) -> int:
+        """Number of values that are not missing."""
+        return int(np.isfinite(self.values).sum())
+
+    @property
     def alarms(self) -> list[int]:
         """Places of the values that raise an alarm."""
         found: list[int] = np.flatnonzero(self.scores.alarm).tolist()
         return found
 
 
-class DetectionModel:
+class DetectionModel(KnownSeries):
     """Scores the values of a file with a column of times, and goes on with those of further files.
 
     Parameters
     ----------
-    columns : SeriesColumns
-    rhythm, zone, seasons : see `onepass.tables.series.SeriesTable`
+    table : SeriesTable
+        What sets columns, rhythm and seasons; none of its values are learned yet.
     false_alarms, side, quiet : see `onepass.forecasting.AnomalyScorer`
     """
 
-    def __init__(
-        self,
-        columns: SeriesColumns,
-        rhythm: Rhythm,
-        zone: str,
-        seasons: tuple[float, ...],
-        *,
-        false_alarms: float = 1e-4,
-        side: str = "both",
-        quiet: int = 20,
-    ) -> None:
-        names = [columns.time, columns.target, *([] if columns.by is None else [columns.by])]
-        clash = next((name for name in names if name in _OUTPUTS), None)
+    made_by = "detect"
+
+    def __init__(self, table: SeriesTable, *, false_alarms: float = 1e-4, side: str = "both", quiet: int = 20) -> None:
+        super().__init__(table)
+        clash = next((name for name in table.columns.names if name in _OUTPUTS), None)
         if clash is not None:
             raise SchemaError(Reason("output_name", clash))
-        self.columns, self.rhythm, self.zone, self.seasons = columns, rhythm, zone, seasons
-        self._unused = AnomalyScorer(seasons or 1, false_alarms=false_alarms, side=side, quiet=quiet)
+        self._unused = self._new_scorer(false_alarms=false_alarms, side=side, quiet=quiet)
         self.scorers: dict[str, AnomalyScorer] = {}
         self._ends: dict[str, int] = {}
+
+    def _new_scorer(self, **settings: Any) -> AnomalyScorer:
+        return AnomalyScorer(self.seasons or 1, inputs=self.columns.input_names, **settings)
 
     @property
     def false_alarms(self) -> float:
@@ -78,37 +75,46 @@ class DetectionModel:
         """Number of values learned from all series."""
         return sum(scorer.n_seen for scorer in self.scorers.values())
 
+    @property
+    def ends(self) -> Mapping[str, int]:
+        """The step after the last value of each series, by its key."""
+        return self._ends
+
+    def facts(self) -> list[tuple[str, str]]:
+        """What it is and what it has learned, each with its name."""
+        own = [("false alarms", f"{self.false_alarms:g} per value"), ("side", self._unused.side)]
+        return [("kind", "scores of values, with alarms"), *super().facts(), *own, ("pause", f"{self._unused.quiet:,}")]
+
     def score_then_learn(self, table: SeriesTable) -> list[SeriesScores]:
         """Score each value before it is learned; all values must be later than those learned, or none is."""
         series = [one for one in table.series if one.n_known]
         for one in series:
-            self._check_time(one)
+            self.check_gap(one)
+            old = int(np.isfinite(one.values[: max(self._ends.get(one.key, one.first) - one.first, 0)]).sum())
+            if old:
+                raise self.error("scored_times", one, old)
         return [self._scored(one) for one in series]
 
-    def _check_time(self, one: Series) -> None:
-        end = self._ends.get(one.key, one.first)
-        if end <= one.first <= end + MOST_GAP:
-            return
-        (last,) = self.times(end - 1, 1)
-        key = f"{one.key}: " if one.key else ""
-        if one.first > end:
-            raise SchemaError(Reason("late_times", self.columns.time, one.first - end, key=key, last=last))
-        old = int(np.isfinite(one.values[: end - one.first]).sum())
-        raise SchemaError(Reason("scored_times", self.columns.time, old, key=key, last=last))
+    def learn(self, table: SeriesTable) -> Self:
+        """Learn the values of a further file as `score_then_learn` does."""
+        self.score_then_learn(table)
+        return self
+
+    def compared(self, table: SeriesTable) -> NewValues:
+        """How the values of a further file compare with those learned: all must be new."""
+        return NewValues(sum(one.n_known for one in table.series))
 
     def _scored(self, one: Series) -> SeriesScores:
         if one.key not in self.scorers:
             self.scorers[one.key] = copy(self._unused)
         scorer = self.scorers[one.key]
         left_out = one.first - self._ends.get(one.key, one.first)
+        q = len(self.columns.inputs)
         if left_out:
-            scorer.learn(np.full(left_out, np.nan))
+            scorer.learn(np.full(left_out, np.nan), np.full((left_out, q), np.nan) if q else None)
         self._ends[one.key] = one.end
-        return SeriesScores(one.key, one.first, one.values, scorer.score_then_learn(one.values))
-
-    def times(self, first: int, n: int) -> list[str]:
-        """The times of some steps as texts."""
-        return self.rhythm.time_texts(self.rhythm.times(first + np.arange(n)), self.zone)
+        found = scorer.score_then_learn(one.values, one.inputs if q else None)
+        return SeriesScores(one.key, one.first, one.values, found)
 
     def table(self, scored: Sequence[SeriesScores]) -> Any:
         """Scores as an Arrow table with a row per step: time, key, value, and what was found."""
@@ -137,10 +143,7 @@ class DetectionModel:
         for place, (_, own) in enumerate(states):
             arrays |= nested(f"scorer {place}", own)
         parameters: Parameters = {
-            "columns": self.columns.to_data(),
-            "rhythm": self.rhythm.to_data(),
-            "zone": self.zone,
-            "seasons": list(self.seasons),
+            **self.known_state(),
             "false_alarms": self._unused.false_alarms,
             "side": self._unused.side,
             "quiet": self._unused.quiet,
@@ -151,15 +154,10 @@ class DetectionModel:
     @classmethod
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
         """Make the model that `export_state` described."""
-        new = cls(
-            SeriesColumns.from_data(parameters["columns"]),
-            Rhythm.from_data(parameters["rhythm"]),
-            str(parameters["zone"]),
-            tuple(as_number(one, "seasons") for one in parameters["seasons"]),
-            false_alarms=parameters["false_alarms"],
-            side=parameters["side"],
-            quiet=parameters["quiet"],
-        )
+        new = cls.__new__(cls)
+        new.restore_known(parameters)
+        new._unused = new._new_scorer(**{name: parameters[name] for name in ("false_alarms", "side", "quiet")})
+        new.scorers, new._ends = {}, {}
         for place, (key, end, state) in enumerate(parameters["series"]):
             new.scorers[str(key)] = AnomalyScorer.from_state(state, under(f"scorer {place}", arrays))
             new._ends[str(key)] = int(as_number(end, "end"))

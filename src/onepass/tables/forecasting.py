@@ -14,7 +14,8 @@ from onepass.tables.readers.addresses import located
 from onepass.tables.readers.options import AS_FOUND, ReadOptions
 from onepass.tables.readers.paths import FilePath
 from onepass.tables.readers.registry import open_source
-from onepass.tables.series import SeriesTable, read_further, read_series
+from onepass.tables.selection import as_learned, select
+from onepass.tables.series import SeriesTable, read_series
 from onepass.tables.series_model import SeriesModel
 from onepass.tables.series_rows import SeriesColumns
 
@@ -53,7 +54,8 @@ def forecast(
     duplicates : "error", or what counts of several values of one time: "last", "mean", "sum"
     revisions : of how many last steps a later file may correct values
     model : file in which the model is kept, to go on with further values; its columns and settings are known then.
-        What stood there before is kept for ``onepass undo``
+        Of a file that it has learned before, only rows at the end are read that are new since. What stood there before
+        is kept for ``onepass undo``
     level : probability with which a new value lies between ``lower`` and ``upper``; of several levels these columns
         are ``lower_50``, ``upper_50`` and so on
     reading : how files are read, where that is not to be found out
@@ -79,14 +81,18 @@ def forecast(
     with nullcontext() if model is None or not sources else only_writer(Path(model)) as file:
         if model is not None and goes_on:
             known = load_series_model(model)
-            if sources:
-                _warn(table := read_further(sources, known, notation))
-                known.learn(table)
+            starts = [one.start for one in select(found_files, sources, known.history, reading)]
+            if any(start is not None for start in starts):
+                _warn(table := known.read(sources, notation, starts))
+                new = known.compared(table)
+                learned = as_learned(found_files, sources, table.ends, reading)
+                known.learn(table).record(table, learned, new.new + new.corrected)
         elif time is not None and target is not None:
             columns = SeriesColumns(time, target, by, tuple(inputs), duplicates)
             table = read_series(sources, columns, notation, seasons=season)
             _warn(table)
             known = SeriesModel(table, horizon, revisions)
+            known.record(table, as_learned(found_files, sources, table.ends, reading), known.n_seen)
         else:
             raise ValueError("give time and target, for a new model, or model, to go on with one")
         found = known.table(list(known.forecasts(horizon)), level)

@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from onepass.estimators.rows import Rows
 from onepass.tables.history import LearnedFile
-from onepass.tables.model import TabularModel
 from onepass.tables.readers.batches import RowBatch, RowBlock, first_rows, row_blocks
 from onepass.tables.readers.content import Content, ContentReader, head_digest
 from onepass.tables.readers.errors import StreamError
@@ -26,6 +25,9 @@ from onepass.tables.readers.paths import STDIN, is_url
 from onepass.tables.readers.prefetch import prefetch
 from onepass.tables.readers.registry import open_source
 from onepass.tables.readers.source import Source
+
+if TYPE_CHECKING:
+    from onepass.tables.model import TabularModel
 
 __all__ = ["ContentLog", "Inputs", "Position", "Step", "steps"]
 
@@ -205,7 +207,7 @@ class ContentLog:
 
 
 def steps(
-    model: TabularModel,
+    model: "TabularModel",
     inputs: Inputs,
     sources: Sequence[Source],
     start: Position | None = None,
@@ -221,7 +223,7 @@ def steps(
 
 
 def _steps(
-    model: TabularModel, inputs: Inputs, sources: Sequence[Source], start: Position, log: ContentLog | None
+    model: "TabularModel", inputs: Inputs, sources: Sequence[Source], start: Position, log: ContentLog | None
 ) -> Iterator[Step]:
     sizes = [0 if inputs.first_row(number) is None else _size(source) for number, source in enumerate(sources)]
     total, done = sum(sizes) * inputs.passes, 0
@@ -242,7 +244,7 @@ def _size(source: Source) -> int:
 
 
 def _steps_of_file(
-    model: TabularModel, source: Source, start: Position, log: ContentLog | None, inputs: Inputs
+    model: "TabularModel", source: Source, start: Position, log: ContentLog | None, inputs: Inputs
 ) -> Iterator[Step]:
     """The steps of one file; their share is that of the file."""
     turn, number, skip, done = start

@@ -23,7 +23,7 @@ from onepass.tables.readers.options import AS_FOUND, ReadOptions
 from onepass.tables.readers.paths import FilePath
 from onepass.tables.readers.prefetch import prefetch
 from onepass.tables.readers.registry import open_source
-from onepass.tables.readers.source import Source
+from onepass.tables.readers.source import Source, check_has
 from onepass.tables.reasons import Reason
 from onepass.tables.rejects import Reject, rejects_of
 
@@ -124,7 +124,7 @@ def predict(
     reading : how files are read, where that is not to be found out
     """
     from onepass.tables.model import TabularModel  # which predicts
-    from onepass.tables.schema import check_has, reading_of
+    from onepass.tables.schema import reading_of
 
     model = load(model) if isinstance(model, str | PathLike) else model
     if not isinstance(model, TabularModel):

@@ -4,21 +4,23 @@ The file ``MODEL.partial`` is a model's file whose parameters have the progress 
 whole, so model and position always belong together.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onepass.files.checkpoint import CheckpointError, load, load_with_parameters, save_with_parameters
 from onepass.files.state import Parameters, as_tally
 from onepass.files.versions import version
 from onepass.tables.history import LearnedFile
 from onepass.tables.inputs import Inputs, Position
-from onepass.tables.model import TabularModel
 from onepass.tables.readers.content import Content, content_of
 from onepass.tables.readers.errors import StreamError
 from onepass.tables.readers.paths import is_url
 from onepass.tables.readers.source import Source
+
+if TYPE_CHECKING:
+    from onepass.tables.model import TabularModel
 
 __all__ = [
     "OtherSettingsError",
@@ -102,7 +104,7 @@ class Progress:
 class ResumedRun(NamedTuple):
     """An interrupted run: the model so far, and where to continue."""
 
-    model: TabularModel
+    model: "TabularModel"
     progress: Progress
 
     def goes_on_with(self, inputs: Inputs) -> Inputs:
@@ -121,14 +123,14 @@ class OtherSettingsError(StreamError):
     """
 
     def __init__(self, settings: tuple[str, ...], partial: Path) -> None:
-        super().__init__(self.words(settings, partial))
         self.settings = settings
         self.partial = partial
+        super().__init__(self.naming(str))
 
-    @staticmethod
-    def words(names: Sequence[str], partial: Path) -> str:
-        """The message, with the caller's names of the settings."""
-        return f"{', '.join(names)} is not what the interrupted run was given; to start over delete {partial}"
+    def naming(self, option: Callable[[str], str]) -> str:
+        """The message with settings by the caller's names; ``option`` gives the name of one."""
+        names = ", ".join(map(option, self.settings))
+        return f"{names} is not what the interrupted run was given; to start over delete {self.partial}"
 
 
 def partial_path(model: Path) -> Path:
@@ -136,7 +138,7 @@ def partial_path(model: Path) -> Path:
     return model.with_name(model.name + ".partial")
 
 
-def save_progress(model: TabularModel, progress: Progress | None, path: Path) -> None:
+def save_progress(model: "TabularModel", progress: Progress | None, path: Path) -> None:
     """Write a model, and the progress of the run that it is learned in, to one file."""
     save_with_parameters(model, path, {"progress": None if progress is None else progress.state()})
 
@@ -149,6 +151,8 @@ def load_progress(path: Path) -> ResumedRun | None:
     CheckpointError
         If the file holds no sound progress.
     """
+    from onepass.tables.model import TabularModel  # which imports scikit-learn
+
     model, parameters = load_with_parameters(path)
     if not isinstance(model, TabularModel) or parameters["progress"] is None:
         return None
@@ -165,7 +169,7 @@ def clear_ended(path: Path) -> bool:
         run, model = load_progress(partial), load(path)
     except (FileNotFoundError, CheckpointError):
         return False
-    if run is None or not isinstance(model, TabularModel) or not model.history.runs:
+    if run is None or not isinstance(model, type(run.model)) or not model.history.runs:
         return False
     *earlier, last = model.history.runs
     known = {(file["size"], file["digest"]) for file in run.progress.input["files"]}

@@ -215,10 +215,10 @@ _WORDS = {
     "no_values": "the target {column!r} has no values, all are missing",
     "several_values": "{value:,} of the times have several values of {column!r}, which differ: see {where}; keep one "
     "row for each time, or say what counts",
-    "off_rhythm": "{value:,} of the times in {column!r} don't fit the others, which are {rhythm}: {time} and others, "
-    "see {where}; keep one frequency, such as by sums per day",
-    "mixed_rhythm": "the times in {column!r} have several frequencies: most are {rhythm}, but those from line "
-    "{first} to line {last} are {value:,} steps apart; keep one frequency, or forecast the parts on their own",
+    "off_rhythm": "{value:,} of the times in {column!r} {fits} the others, which are {rhythm}: {time}, see "
+    "{where}; keep one frequency, such as the sum of each day",
+    "mixed_rhythm": "the times in {column!r} have several frequencies: they are {rhythm}, but from line {first} to "
+    "line {last} they are {value} steps apart; keep one frequency, or forecast the parts on their own",
     "long_gap": "{value:,} steps are missing in {column!r} before {time}, see {where}, and at most {most:,} may be; is "
     "the date right?",
     "old_times": "{key}{value:,} of the times in {column!r} are older than what can still be corrected: the last one "

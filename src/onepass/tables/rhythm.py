@@ -1,7 +1,7 @@
 """How the times of a series follow each other: a fixed time apart, in calendar months, or on working days.
 
-Times are numbers, or nanoseconds since 1970 of a local clock. A `Rhythm` turns times into steps 0, 1, 2, ... and steps
-back into times, also those ahead.
+Times are numbers, or nanoseconds since 1970 of a local clock. A `Rhythm` is found in the times of a file, and says what
+it is called. It turns times into steps 0, 1, 2, ... and back as a forecaster's `Clock` does, and knows working days.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from onepass._validation import as_flag
 from onepass.files.state import Parameters, as_exact_number, as_number
-from onepass.forecasting.times import Clock, fits_months
+from onepass.forecasting.times import Clock
 from onepass.tables.columns.wording import number_text
 
 __all__ = ["DAY", "HOUR", "Rhythm", "Times", "find_rhythm"]
@@ -21,7 +21,6 @@ __all__ = ["DAY", "HOUR", "Rhythm", "Times", "find_rhythm"]
 HOUR = 3_600_000_000_000  # nanoseconds
 DAY = 24 * HOUR
 _MINUTE = HOUR // 60
-_TOLERANCE = 0.01  # of a step, by which a time may be off
 _MONTH = 30.44  # days on average
 _MONTH_NAMES = {1: "monthly", 2: "every two months", 3: "quarterly", 6: "every half year", 12: "yearly"}
 _UNITS = ((7 * DAY, "week", "weekly"), (DAY, "day", "daily"), (HOUR, "hour", "hourly"), (_MINUTE, "minute", "minutely"))
@@ -59,53 +58,37 @@ class Rhythm:
     at_end: bool = False
     working_days: bool = False
 
+    @property
+    def _clock(self) -> Clock:
+        """What counts the steps, but for working days."""
+        return Clock(self.are_dates, self.start, self.step, self.months, at_end=self.at_end)
+
     def steps(self, times: Times) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """The steps of times, and which of them fit the rhythm."""
-        if self.months:
-            whole, rest = np.divmod(_months(times) - int(_months(np.array([int(self.start)]))[0]), self.months)
-            return whole, (rest == 0) & fits_months(times, self._month_times(whole), self.start)
-        if self.working_days:
-            days = times // DAY
-            found = np.busday_count(np.int64(self.start // DAY).astype("datetime64[D]"), days.astype("datetime64[D]"))
-            on_time = (times - int(self.start)) % DAY == 0
-            return found.astype(np.int64), (np.is_busday(days.astype("datetime64[D]")) & on_time)
-        exact = (times - self.start) / self.step
-        found = np.rint(exact).astype(np.int64)
-        return found, np.abs(exact - found) <= _TOLERANCE
+        if not self.working_days:
+            return self._clock.nearest_steps(times)
+        days = times // DAY
+        found = np.busday_count(np.int64(self.start // DAY).astype("datetime64[D]"), days.astype("datetime64[D]"))
+        on_time = (times - int(self.start)) % DAY == 0
+        return found.astype(np.int64), (np.is_busday(days.astype("datetime64[D]")) & on_time)
 
     def times(self, steps: NDArray[np.int64]) -> Times:
         """The times of steps."""
-        if self.months:
-            return self._month_times(steps)
-        if self.working_days:
-            start = np.int64(self.start // DAY).astype("datetime64[D]")
-            days = np.busday_offset(start, steps).astype(np.int64)
-            return np.asarray(days * DAY + int(self.start) % DAY)
-        if self.are_dates:
-            return np.asarray(int(self.start) + steps.astype(np.int64) * int(self.step))
-        return np.asarray(self.start + steps * self.step)
+        if not self.working_days:
+            return self._clock.times_of(steps).astype(np.int64 if self.are_dates else np.float64)
+        start = np.int64(self.start // DAY).astype("datetime64[D]")
+        days = np.busday_offset(start, steps).astype(np.int64)
+        return np.asarray(days * DAY + int(self.start) % DAY)
 
     def drawn_times(self, first: int, n: int) -> Any:
         """The times of some steps as they are drawn: dates to the millisecond, or numbers."""
         times = self.times(first + np.arange(n))
         return times.astype("datetime64[ns]").astype("datetime64[ms]") if self.are_dates else times
 
-    def _month_times(self, steps: NDArray[np.int64]) -> Times:
-        start = int(self.start)
-        months = (_months(np.array([start])) + steps * self.months).astype("datetime64[M]")
-        first = months.astype("datetime64[D]").astype(np.int64)
-        lengths = (months + 1).astype("datetime64[D]").astype(np.int64) - first
-        wanted = lengths if self.at_end else np.full(len(steps), _day_of_month(np.array([start]))[0])
-        return np.asarray((first + np.minimum(wanted, lengths) - 1) * DAY + start % DAY)
-
     @property
     def seasons(self) -> tuple[float, ...]:
         """The lengths of the seasons that such series usually have, in steps."""
-        if self.working_days:
-            return _WORKING_DAYS
-        if self.months in (0, 1, 3, 6, 12):
-            return Clock(self.are_dates, self.start, self.step, self.months).seasons
-        return ()
+        return _WORKING_DAYS if self.working_days else self._clock.seasons
 
     def season_words(self, length: float) -> str:
         """What a season is called, such as a week of 7 steps."""
@@ -184,6 +167,8 @@ def find_rhythm(series: Sequence[Times]) -> Rhythm | None:
         months = round(step / DAY / _MONTH)
         if (at_end := _monthly(every, months)) is not None:
             return Rhythm(True, start, months=months, at_end=at_end)
+        if (mostly := _mostly_monthly(every, months)) is not None:
+            return mostly
     week_days = np.is_busday((every // DAY).astype("datetime64[D]"))
     if step == DAY and len(every) >= _FEWEST_WORKING_DAYS and week_days.all():
         return Rhythm(True, start, step, working_days=True)
@@ -202,6 +187,20 @@ def _monthly(times: Times, months: int) -> bool | None:
         return True
     same = bool((days == np.minimum(days.max(), lengths)).all())
     return False if same or days.max() <= 4 else (True if (lengths - days <= 3).all() else None)
+
+
+def _mostly_monthly(times: Times, months: int) -> Rhythm | None:
+    """The rhythm of months that most times are in, so that the others can be named; None if there is none."""
+    days = _day_of_month(times)
+    is_end = _day_of_month(times + DAY) == 1
+    usual = np.bincount(days).argmax()
+    found = [
+        Rhythm(True, int(times[at][0]), months=months, at_end=at_end)
+        for at_end, at in ((True, is_end), (False, days == usual))
+        if at.any()
+    ]
+    shares = [float(one.steps(times)[1].mean()) for one in found]
+    return found[int(np.argmax(shares))] if found and max(shares) > 0.5 else None
 
 
 def _months(times: Times) -> NDArray[np.int64]:

@@ -31,7 +31,7 @@ from onepass.tables.readers.batches import RowBatch
 from onepass.tables.readers.options import ReadOptions
 from onepass.tables.readers.paths import STDIN
 from onepass.tables.readers.registry import open_source
-from onepass.tables.readers.source import Source
+from onepass.tables.readers.source import Source, check_has
 from onepass.tables.reasons import Reason
 from onepass.tables.settings import MOST_PER_KEY, SAMPLE_PRIOR, Settings, resolve_model_kind
 from onepass.tables.target_inference import infer_target
@@ -41,7 +41,6 @@ __all__ = [
     "SAMPLE",
     "SchemaOptions",
     "check_columns",
-    "check_has",
     "check_known",
     "infer_model",
     "left_out_words",
@@ -260,14 +259,6 @@ def reading_of(model: TabularModel, files: Sequence[str], reading: ReadOptions) 
 def check_columns(model: TabularModel, source: Source, *, target: bool) -> None:
     """Refuse a file that lacks columns the model has learned from, before anything is done with it."""
     check_has(model.needed_columns(target=target), source)
-
-
-def check_has(needed: Sequence[str], source: Source) -> None:
-    """Refuse a file that lacks some columns."""
-    names = source.columns()
-    missing = [] if names is None else [name for name in needed if name not in names]
-    if missing:
-        raise SchemaError(Reason("no_such_column", missing[0], file=source.name, missing=missing, names=names or ()))
 
 
 def _check_names(options: SchemaOptions, names: Sequence[str], file: str) -> None:

@@ -17,7 +17,7 @@ from onepass.tables.readers.paths import is_url
 from onepass.tables.readers.source import Source
 from onepass.tables.reasons import Reason
 
-__all__ = ["KnownContentError", "Selected", "distinct", "select"]
+__all__ = ["KnownContentError", "Selected", "as_learned", "distinct", "select"]
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,27 @@ def select(
         here.setdefault(size, []).append(file)
         chosen.append(Selected(file, 0, _learned_otherwise(file, source, part, history)))
     return chosen
+
+
+def as_learned(
+    files: Sequence[str], sources: Sequence[Source], ends: Sequence[int | None], reading: ReadOptions = AS_FOUND
+) -> list[LearnedFile]:
+    """Files that were read as a whole, for the history; ``ends`` has their numbers of rows, None where left out."""
+    found = []
+    for file, source, rows in zip(files, sources, ends, strict=True):
+        part = reading.part(source.table)
+        if rows is None:
+            continue
+        if is_url(file):
+            found.append(LearnedFile.remote(file, rows, part))
+        elif source.extent is not None:
+            reader = ContentReader(file)
+            try:
+                content = reader.final_content(source.extent)
+            finally:
+                reader.close()
+            found.append(LearnedFile.of(os.path.basename(file), content, rows, part))
+    return found
 
 
 def _of_address(url: str, source: Source, part: Part, history: TrainingHistory) -> Selected:

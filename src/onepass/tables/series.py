@@ -6,10 +6,10 @@ with offsets are instants: of one zone while all have the same offset, in UTC wh
 are those of a local clock, on which an hour comes twice in autumn, and one is left out in spring.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,17 +22,17 @@ from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.notation import AS_WRITTEN, Notation
 from onepass.tables.columns.values import Bad
 from onepass.tables.readers.batches import RowBatch
-from onepass.tables.readers.source import Source
+from onepass.tables.readers.source import Source, check_has
 from onepass.tables.reasons import Reason
 from onepass.tables.rejects import Reject, rejects_of
 from onepass.tables.rhythm import HOUR, Rhythm, Times, find_rhythm
 from onepass.tables.same_time import may_change, n_unsorted, one_per_time, sorted_lines
-from onepass.tables.schema import check_has
-from onepass.tables.series_rows import Clock, KnownClock, SeriesColumns, SeriesRows, parse_rows
+from onepass.tables.series_rows import KnownZone, SeriesColumns, SeriesRows, Zone, parse_rows
 
-__all__ = ["KnownSeries", "Series", "SeriesSummary", "SeriesTable", "read_further", "read_series"]
+__all__ = ["MOST_GAP", "Series", "SeriesSummary", "SeriesTable", "read_series", "with_gaps_after"]
 
 _RUN = 5  # gaps of one size in a row that are another rhythm
+_ALIKE = 1.11  # 31 days and 28 are of one size
 _SEASONS_OF_NUMBERS = (4, 7, 12, 24, 48, 52, 96, 168)
 _CLEAR = 0.4  # correlation of a value with that of a season before, from which on it is one
 
@@ -75,8 +75,10 @@ class SeriesSummary:
     rhythm: str
     seasons: tuple[str, ...]
     missing: int
-    """Steps without a value between the first and the last of a series; not counted in a further file."""
+    """Steps without a value between the first and the last of a series; of a further file, after those learned."""
     longest_gap: int
+    longest_from: str
+    longest_to: str
     unsorted: int
     """Rows that came after later ones."""
     repeated: int
@@ -94,8 +96,6 @@ class SeriesSummary:
     """Series all of whose values are equal."""
     ended: int
     """Series whose last value is earlier than the last of all."""
-    ahead: int
-    """Steps after the last value for which inputs are known, in the series that has least."""
 
     def facts(self) -> list[tuple[str, str]]:
         """What there is to say, each with its name."""
@@ -108,7 +108,7 @@ class SeriesSummary:
         if hours := self._hour_words():
             found.append(("clock change", hours))
         if self.unsorted:
-            found.append(("order", f"{_rows(self.unsorted)} not in the order of time; sorted"))
+            found.append(("order", f"{_rows(self.unsorted)} not in time order; sorted"))
         if self.repeated:
             found.append(("repeated", f"{_rows(self.repeated)} already there with the same values; counted once"))
         if self.merged:
@@ -123,7 +123,12 @@ class SeriesSummary:
     def _gap_words(self) -> str:
         if not self.missing:
             return ""
-        longest = f", the longest {self.longest_gap:,} steps" if self.longest_gap > 1 else ""
+        span = self.longest_from + (f" to {self.longest_to}" if self.longest_gap > 1 else "")
+        longest = f", {'from ' * (self.longest_gap > 1)}{span}"
+        if self.longest_gap < self.missing:
+            longest = (
+                f", the longest {self.longest_gap:,} from {span}" if self.longest_gap > 1 else f", the first {span}"
+            )
         have = "1 step has" if self.missing == 1 else f"{self.missing:,} steps have"
         return f"{have} no value{longest}; what was expected takes its place, with its uncertainty"
 
@@ -160,6 +165,8 @@ class SeriesTable:
     summary: SeriesSummary
     rejects: tuple[tuple[str, Reject], ...]
     """Rows that could not be read, with their files."""
+    ends: tuple[int | None, ...]
+    """How many rows each file has, good or bad; None: it was left out."""
 
 
 def read_series(
@@ -167,6 +174,7 @@ def read_series(
     columns: SeriesColumns,
     notation: Notation = AS_WRITTEN,
     *,
+    starts: Sequence[int | None] = (),
     rhythm: Rhythm | None = None,
     zone: str = "",
     seasons: Any = None,
@@ -178,6 +186,7 @@ def read_series(
     sources : open files, or standard input
     columns : SeriesColumns
     notation : how times and numbers are written, where that is not to be found out
+    starts : the first row to read of each table, None where it is left out; by default all are read
     rhythm : of earlier files, which this one has to fit; by default it is found out
     zone : of earlier files, whose times these ones become; found out without a ``rhythm``
     seasons : a length in steps, or several; by default those that belong to the rhythm
@@ -190,31 +199,36 @@ def read_series(
     wanted = None if seasons is None else as_seasons(seasons)
     for source in sources:
         check_has(columns.names, source)
-    batches = [(source, batch) for source in sources for batch in source.batches(_types(columns), 0)]
+    batches: list[tuple[Source, RowBatch]] = []
+    ends: list[int | None] = []
+    for source, start in zip(sources, starts or [0] * len(sources), strict=True):
+        own = [] if start is None else list(source.batches(_types(columns), start))
+        batches += [(source, batch) for batch in own]
+        ends.append(own[-1].start + len(own[-1]) if own else start)
     bad: Bad = {}
-    clock = None if rhythm is None else KnownClock(zone, rhythm.is_of_days)
-    rows, columns, found = parse_rows([batch for _, batch in batches], columns, notation, bad, clock)
+    known = None if rhythm is None else KnownZone(zone, rhythm.is_of_days)
+    rows, columns, found = parse_rows([batch for _, batch in batches], columns, notation, bad, known)
     rejects = tuple(_rejects(batches, bad))
     good = np.ones(len(rows.times), dtype=bool)
     good[list(bad)] = False
     rows = rows.taken(good)
     if not len(rows.times):
         raise SchemaError(Reason("no_rows", file=", ".join(source.name for source in sources), why=_why(rejects)))
-    return _as_table(rows, columns, found, rhythm, wanted, rejects, len(good) - len(bad) + len(rejects))
+    table = _as_table(rows, columns, found, rhythm, wanted, rejects, len(good) - len(bad) + len(rejects))
+    return replace(table, ends=tuple(ends))
 
 
-class KnownSeries(Protocol):
-    """What a model knows of its series, which further files have to fit."""
-
-    columns: SeriesColumns
-    rhythm: Rhythm
-    zone: str
-    seasons: tuple[float, ...]
-
-
-def read_further(sources: Sequence[Source], model: KnownSeries, notation: Notation = AS_WRITTEN) -> SeriesTable:
-    """Read further values of the series of a model, as `read_series` does."""
-    return read_series(sources, model.columns, notation, rhythm=model.rhythm, zone=model.zone, seasons=model.seasons)
+def with_gaps_after(table: SeriesTable, ends: Mapping[str, int]) -> SeriesTable:
+    """A further file with its gaps counted from where the series ended: what lies before may have been learned."""
+    gaps = []
+    for one in table.series:
+        if not one.n_known:  # it has the inputs of steps to come
+            continue
+        end = ends.get(one.key, one.first)
+        if one.first > end:
+            gaps.append(_Gap(end, one.first - end))
+        gaps += _gaps(max(one.first, end), one.values[max(end - one.first, 0) :])
+    return replace(table, summary=replace(table.summary, **_gap_facts(gaps, table.rhythm, table.zone)))
 
 
 def _types(columns: SeriesColumns) -> dict[str, Any]:
@@ -239,7 +253,7 @@ def _rejects(batches: Sequence[tuple[Source, RowBatch]], bad: Bad) -> Any:
 def _as_table(
     rows: SeriesRows,
     columns: SeriesColumns,
-    zone: Clock,
+    zone: Zone,
     rhythm: Rhythm | None,
     seasons: tuple[float, ...] | None,
     rejects: tuple[tuple[str, Reject], ...],
@@ -278,10 +292,8 @@ def _as_table(
         repeated_hours=same.hours,
         skipped_hours=_n_skipped(found, rhythm, same.hours),
     )
-    if not is_new:  # what lies between the values of a further file may have been learned before
-        summary = replace(summary, missing=0, longest_gap=0)
     kept = series or tuple(found)
-    return SeriesTable(columns, rhythm, zone.suffix, seasons, kept, summary, rejects)
+    return SeriesTable(columns, rhythm, zone.suffix, seasons, kept, summary, rejects, ())
 
 
 def _check_rhythm(
@@ -298,8 +310,11 @@ def _check_rhythm(
         twice[start + 1 : stop] = np.diff(steps[start:stop]) == 0
     if not fits.all() or twice.any():
         odd = np.flatnonzero(~fits | twice)
-        lines, time = sorted_lines(rows.lines[odd]), _shown(rows.times[odd[0]])
-        raise SchemaError(Reason("off_rhythm", columns.time, len(odd), rhythm=rhythm.words(), time=time, lines=lines))
+        earliest = _shown(rows.times[odd[0]])
+        doesnt, others = ("doesn't fit", "") if len(odd) == 1 else ("don't fit", " and others")
+        lines = sorted_lines(rows.lines[odd])
+        said: dict[str, Any] = {"rhythm": rhythm.words(), "fits": doesnt, "time": earliest + others, "lines": lines}
+        raise SchemaError(Reason("off_rhythm", columns.time, len(odd), **said))
     for start, stop in bounds:
         apart = np.diff(steps[start:stop])
         if apart.max(initial=0) > MOST_GAP:
@@ -310,24 +325,31 @@ def _check_rhythm(
         if run is not None:
             odd = rows.lines[start + run[0] : start + run[1] + 1]
             first, last = int(odd.min()), int(odd.max())
-            steps_apart, most = int(apart[run[0]]), rhythm.words()
-            raise SchemaError(Reason("mixed_rhythm", columns.time, steps_apart, rhythm=most, first=first, last=last))
+            sizes = np.unique(apart[run[0] : run[1]])[[0, -1]].tolist()
+            size = " to ".join(f"{one:,}" for one in dict.fromkeys(sizes))
+            raise SchemaError(Reason("mixed_rhythm", columns.time, size, rhythm=rhythm.words(), first=first, last=last))
 
 
 def _shown(time: Any) -> str:
     """A time for messages, whatever its rhythm."""
-    return (
-        np.datetime_as_string(time.astype("datetime64[ns]"), unit="s").item() if time.dtype == np.int64 else str(time)
-    )
+    if time.dtype != np.int64:
+        return str(time)
+    text: str = np.datetime_as_string(time.astype("datetime64[ns]"), unit="s").item()
+    return text.removesuffix("T00:00:00")
 
 
 def _other_rhythm(apart: NDArray[np.int64]) -> tuple[int, int] | None:
-    """The first run of gaps that are all of one size, as the places of its first and last time."""
-    edges = [0, *(np.flatnonzero(np.diff(apart)) + 1).tolist(), len(apart)]
-    for start, stop in pairwise(edges):
-        if stop - start >= _RUN and apart[start] > 1:
-            return start, stop
-    return None
+    """The first run of gaps that are all of about one size, as months are, as the places of its first and last time."""
+    if len(apart) < _RUN:
+        return None
+    windows = np.lib.stride_tricks.sliding_window_view(apart, _RUN)
+    smallest, largest = windows.min(axis=1), windows.max(axis=1)
+    found = (smallest > 1) & (largest <= _ALIKE * smallest)
+    if not found.any():
+        return None
+    start = int(found.argmax())
+    after = found[start:].argmin() if not found[start:].all() else len(found) - start
+    return start, start + int(after) + _RUN - 1
 
 
 def _series(key: str, rows: SeriesRows, steps: NDArray[np.int64]) -> Series:
@@ -382,7 +404,7 @@ def _summary(
     series: Sequence[Series],
     rhythm: Rhythm,
     seasons: Sequence[float],
-    zone: Clock,
+    zone: Zone,
     columns: SeriesColumns,
     times: Times,
 ) -> SeriesSummary:
@@ -390,7 +412,7 @@ def _summary(
     ends = [one.end for one in series]
     last = rhythm.times(np.array([max(ends) - 1])) if ends else times[-1:]
     first = rhythm.times(np.array([min(one.first for one in series)])) if ends else times[:1]
-    gaps = [_gaps(one.values) for one in series]
+    gaps = [gap for one in series for gap in _gaps(one.first, one.values)]
     known = [one.values[np.isfinite(one.values)] for one in series]
     return SeriesSummary(
         rows=0,
@@ -401,8 +423,7 @@ def _summary(
         last=rhythm.time_texts(last, zone.suffix)[0],
         rhythm=rhythm.words(),
         seasons=tuple(rhythm.season_words(length) for length in seasons),
-        missing=sum(int(one.sum()) for one in gaps),
-        longest_gap=max((int(one.max(initial=0)) for one in gaps), default=0),
+        **_gap_facts(gaps, rhythm, zone.suffix),
         unsorted=0,
         repeated=0,
         merged=0,
@@ -412,11 +433,26 @@ def _summary(
         skipped_hours=0,
         constant=tuple(one.key for one, own in zip(series, known, strict=True) if len(own) > 1 and np.ptp(own) == 0.0),
         ended=sum(end < max(ends) for end in ends),
-        ahead=min((len(one.ahead) for one in series), default=0),
     )
 
 
-def _gaps(values: FloatArray) -> NDArray[np.int64]:
-    """The lengths of all runs of missing values."""
+class _Gap(NamedTuple):
+    """Missing values in a row: the step of the first, and how many they are."""
+
+    first: int
+    steps: int
+
+
+def _gaps(first: int, values: FloatArray) -> list[_Gap]:
+    """All runs of missing values; ``first`` is the step of the first value."""
     edges = np.flatnonzero(np.diff(np.isnan(values).astype(np.int8), prepend=0, append=0))
-    return np.asarray(edges[1::2] - edges[::2])
+    return [_Gap(first + start, stop - start) for start, stop in edges.reshape(-1, 2).tolist()]
+
+
+def _gap_facts(gaps: Sequence[_Gap], rhythm: Rhythm, zone: str) -> dict[str, Any]:
+    """How many values are missing, and the longest run of them, for the summary."""
+    longest = max(gaps, key=lambda gap: gap.steps, default=_Gap(0, 0))
+    ends = rhythm.times(np.array([longest.first, longest.first + max(longest.steps - 1, 0)]))
+    first, last = rhythm.time_texts(ends, zone)
+    sizes = {"missing": sum(gap.steps for gap in gaps), "longest_gap": longest.steps}
+    return {**sizes, "longest_from": first, "longest_to": last}

@@ -12,9 +12,8 @@ from onepass.files.state import Arrays, Parameters, as_tally, nested, sized_or_n
 from onepass.forecasting import BayesianForecaster, Forecast, ForecastingFleet
 from onepass.forecasting.times import Clock
 from onepass.tables.columns.errors import SchemaError
-from onepass.tables.prediction import as_given_levels, limit_names
+from onepass.tables.known_series import KnownSeries, NewValues
 from onepass.tables.reasons import Reason
-from onepass.tables.rhythm import Rhythm
 from onepass.tables.series import Series, SeriesTable
 from onepass.tables.series_rows import SeriesColumns
 
@@ -55,7 +54,7 @@ class Forecasters:
 
     def __init__(self, seasons: tuple[float, ...], horizon: int, columns: SeriesColumns, revisions: int = 0) -> None:
         self.horizon, self.revisions = horizon, revisions
-        self.names = tuple(f"input {place}" for place in range(len(columns.inputs)))
+        self.names = columns.input_names
         self.model: BayesianForecaster | ForecastingFleet
         if columns.by is None:
             self.model = BayesianForecaster(seasons or 1, horizon, revisions=revisions)
@@ -97,7 +96,7 @@ def new_forecasters(
     return Forecasters(seasons, tested, columns, min(revisions, longest // 10))
 
 
-class SeriesModel:
+class SeriesModel(KnownSeries):
     """Forecasts the series of a file with a column of times, and goes on with the values of further files.
 
     Parameters
@@ -110,12 +109,11 @@ class SeriesModel:
         Of how many last steps values may be corrected later.
     """
 
+    made_by = "forecast"
+
     def __init__(self, table: SeriesTable, horizon: int, revisions: int = 0) -> None:
         _check_values(table)
-        self.columns: SeriesColumns = table.columns
-        self.rhythm: Rhythm = table.rhythm
-        self.zone = table.zone
-        self.seasons = table.seasons
+        super().__init__(table)
         self.horizon = as_count(horizon, "horizon")
         longest = max((len(one.values) for one in table.series), default=0)
         self.forecasters = new_forecasters(table.seasons, self.horizon, longest, table.columns, revisions)
@@ -125,16 +123,14 @@ class SeriesModel:
 
     def learn(self, table: SeriesTable) -> Self:
         """Learn the values of a further file, all of them or, if some are too old, none."""
-        newest = max(one.end for one in self._series.values())
+        newest = max(self.ends.values())
         for one in table.series:
-            end = self._series[one.key].end if one.key in self._series else one.first
+            self.check_gap(one)
+            end = self.ends.get(one.key, one.first)
             earliest = min(end, newest - self.forecasters.revisions)
             old = int(np.isfinite(one.values[: max(earliest - one.first, 0)]).sum())
             if old:
-                (last,) = self.times(self._series[one.key].end - 1, 1)
-                key = f"{one.key}: " if one.key else ""
-                window = end - earliest
-                raise SchemaError(Reason("old_times", self.columns.time, old, key=key, last=last, window=window))
+                raise self.error("old_times", one, old, window=end - earliest)
         self._learn(table.series, gaps=False)
         return self
 
@@ -152,10 +148,42 @@ class SeriesModel:
             last = one._replace(first=one.first + drop, values=one.values[drop:], inputs=one.inputs[drop:])
             self._series[key] = last
 
+    def compared(self, table: SeriesTable) -> NewValues:
+        """How the values of a further file compare with those that were learned."""
+        corrected = repeated = 0
+        for one in table.series:
+            known = self._series.get(one.key)
+            if known is not None:
+                first, end = max(known.first, one.first), max(min(known.end, one.end), known.first, one.first)
+                before = known.values[first - known.first : end - known.first]
+                after = one.values[first - one.first : end - one.first]
+                corrected += int((np.isfinite(before) & np.isfinite(after) & (before != after)).sum())
+                repeated += int((before == after).sum())
+        return NewValues(sum(one.n_known for one in table.series) - corrected - repeated, corrected, repeated)
+
     @property
     def n_seen(self) -> int:
         """Number of values learned from all series."""
         return sum(self._counts.values())
+
+    @property
+    def ends(self) -> dict[str, int]:
+        """The step after the last value of each series, by its key."""
+        return {key: one.end for key, one in self._series.items()}
+
+    def known_ahead(self) -> dict[str, int]:
+        """For how many of the next steps each input is known, in the series forecast that has the fewest."""
+        forecast = [one for key, one in self._series.items() if self._counts[key] >= _FEWEST]
+        if not forecast:
+            return {}
+        steps = [np.cumprod(np.isfinite(one.ahead), axis=0).sum(axis=0) for one in forecast]
+        return dict(zip(self.columns.inputs, np.min(steps, axis=0).astype(int).tolist(), strict=True))
+
+    def facts(self) -> list[tuple[str, str]]:
+        """What it is and what it has learned, each with its name."""
+        steps = self.forecasters.revisions
+        corrected = f"of the last {steps:,} steps" if steps else "none are taken"
+        return [("kind", "forecasts of series"), *super().facts(), ("corrections", corrected)]
 
     @property
     def keys(self) -> list[str]:
@@ -177,6 +205,8 @@ class SeriesModel:
 
     def table(self, forecasts: Sequence[SeriesForecast], level: float | Sequence[float]) -> Any:
         """Forecasts as an Arrow table: time, key, mean, std, and the limits of the intervals."""
+        from onepass.tables.prediction import as_given_levels, limit_names  # which imports scikit-learn
+
         levels = as_given_levels(level)
         names = [self.columns.time, *([] if self.columns.by is None else [self.columns.by])]
         outputs = ("mean", "std", *limit_names(levels))
@@ -196,10 +226,6 @@ class SeriesModel:
                     columns[name] += limits.tolist()
         return pa.table({name: pa.array(values) for name, values in columns.items()})
 
-    def times(self, first: int, n: int) -> list[str]:
-        """The times of some steps as texts."""
-        return self.rhythm.time_texts(self.rhythm.times(first + np.arange(n)), self.zone)
-
     # Files.
 
     def export_state(self) -> tuple[Parameters, Arrays]:
@@ -211,10 +237,7 @@ class SeriesModel:
             parts = {"values": one.values, "inputs": one.inputs, "ahead": one.ahead}
             arrays |= {f"series {place} {name}": array for name, array in parts.items()}
         parameters: Parameters = {
-            "columns": self.columns.to_data(),
-            "rhythm": self.rhythm.to_data(),
-            "zone": self.zone,
-            "seasons": list(self.seasons),
+            **self.known_state(),
             "horizon": self.horizon,
             "tested": own.horizon,
             "revisions": own.revisions,
@@ -228,9 +251,7 @@ class SeriesModel:
     def from_state(cls, parameters: Parameters, arrays: Arrays) -> Self:
         """Make the model that `export_state` described."""
         new = cls.__new__(cls)
-        new.columns = SeriesColumns.from_data(parameters["columns"])
-        new.rhythm = Rhythm.from_data(parameters["rhythm"])
-        new.zone, new.seasons = str(parameters["zone"]), tuple(float(one) for one in parameters["seasons"])
+        new.restore_known(parameters)
         new.horizon = as_count(parameters["horizon"], "horizon")
         tested = as_count(parameters["tested"], "tested")
         own = Forecasters(new.seasons, tested, new.columns, as_tally(parameters["revisions"], "revisions"))

@@ -28,7 +28,7 @@ from onepass.tables.readers.batches import RowBatch
 from onepass.tables.reasons import Reason
 from onepass.tables.rhythm import DAY, HOUR, Times
 
-__all__ = ["DUPLICATES", "Clock", "KnownClock", "SeriesColumns", "SeriesRows", "parse_rows"]
+__all__ = ["DUPLICATES", "KnownZone", "SeriesColumns", "SeriesRows", "Zone", "parse_rows"]
 
 DUPLICATES = ("error", "last", "mean", "sum")
 """What may be done with different values of one time."""
@@ -70,6 +70,11 @@ class SeriesColumns:
         """All columns that are read."""
         return [self.time, self.target, *([] if self.by is None else [self.by]), *self.inputs]
 
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the inputs that differ from those of all other columns, whatever they are called in the file."""
+        return tuple(f"input {place}" for place in range(len(self.inputs)))
+
     def to_data(self) -> Parameters:
         """The columns as plain data."""
         return {**vars(self), "inputs": list(self.inputs)}
@@ -94,15 +99,15 @@ class SeriesRows(NamedTuple):
         return SeriesRows(*(column[places] for column in self))
 
 
-class Clock(NamedTuple):
-    """The clock of the times."""
+class Zone(NamedTuple):
+    """Where times belong to: an offset from UTC, or a local clock."""
 
     suffix: str = ""  # of times as texts
     words: str = ""
 
 
-class KnownClock(NamedTuple):
-    """The clock of earlier times, on which further ones are put."""
+class KnownZone(NamedTuple):
+    """The zone of earlier times, in which further ones are put."""
 
     suffix: str
     is_of_days: bool
@@ -114,9 +119,9 @@ def parse_rows(
     columns: SeriesColumns,
     notation: Notation,
     bad: Bad,
-    known: KnownClock | None = None,
-) -> tuple[SeriesRows, SeriesColumns, Clock]:
-    """The columns as numbers, how they are written, and the clock of the times."""
+    known: KnownZone | None = None,
+) -> tuple[SeriesRows, SeriesColumns, Zone]:
+    """The columns as numbers, how they are written, and the zone of the times."""
     arrays = {name: _joined([batch.column(name) for batch in batches], batches) for name in columns.names}
     written = dict(columns.written)
     times, zone = _times(arrays[columns.time], columns.time, notation, written, bad, known)
@@ -178,8 +183,8 @@ def _times(
     notation: Notation,
     written: dict[str, Parameters],
     bad: Bad,
-    known: KnownClock | None,
-) -> tuple[Times, Clock]:
+    known: KnownZone | None,
+) -> tuple[Times, Zone]:
     """Times as numbers, or as nanoseconds of the clock that they belong to."""
     if not is_text(array) and not pa.types.is_temporal(array.type):
         array = array.cast(pa.string()) if pa.types.is_integer(array.type) else array
@@ -189,7 +194,7 @@ def _times(
     if not form.pop("dates"):
         numbers = as_numbers(array, name, bad, NumberFormat.from_state(form) if is_text(array) else NumberFormat())
         _note_missing(numbers, name, bad)
-        return numbers.astype(float), Clock()
+        return numbers.astype(float), Zone()
     own: Bad = {}
     days = as_days(array, name, own, DateFormat.from_state(form))
     bad |= {row: reason for row, reason in own.items() if row not in bad}
@@ -201,7 +206,7 @@ def _times(
     there = np.ones(len(utc), dtype=bool)
     there[[row for row in range(len(utc)) if row in bad]] = False
     offsets = _offsets(array, there)
-    return _on_own_clock(utc, offsets, there) if known is None else _on_known_clock(utc, offsets, there, known, name)
+    return _in_own_zone(utc, offsets, there) if known is None else _in_known_zone(utc, offsets, there, known, name)
 
 
 def _time_format(array: Any, name: str, notation: Notation) -> Parameters:
@@ -239,43 +244,43 @@ def _offsets(array: Any, there: NDArray[np.bool_]) -> NDArray[np.int64] | None:
     return np.array([_offset(one) for one in found], dtype=np.int64)
 
 
-def _on_own_clock(
+def _in_own_zone(
     utc: NDArray[np.int64], offsets: NDArray[np.int64] | None, there: NDArray[np.bool_]
-) -> tuple[Times, Clock]:
+) -> tuple[Times, Zone]:
     """Times in UTC as those of the clock on which they were written, if all were written on one."""
     if offsets is None:
-        return utc, Clock()
+        return utc, Zone()
     different = np.unique(offsets[there])
     if len(different) == 1:
         offset = int(different[0])
         suffix = "Z" if offset == 0 else f"{'-' if offset < 0 else '+'}{abs(offset) // HOUR:02d}:{_minutes(offset):02d}"
-        return utc + offset, _clock_at(suffix)
+        return utc + offset, _zone_at(suffix)
     local = utc + offsets
     if (local[there] % DAY == 0).all():  # days of a place, which begin at other instants in summer
-        return local, Clock("", "days begin at local midnight, which is at different hours of UTC")
-    return utc, Clock("Z", f"{len(different)} different offsets, as with daylight saving; counted in UTC")
+        return local, Zone("", "days begin at local midnight, which is at different hours of UTC")
+    return utc, Zone("Z", f"{len(different)} different offsets, as with daylight saving; counted in UTC")
 
 
-def _on_known_clock(
+def _in_known_zone(
     utc: NDArray[np.int64],
     offsets: NDArray[np.int64] | None,
     there: NDArray[np.bool_],
-    known: KnownClock,
+    known: KnownZone,
     name: str,
-) -> tuple[Times, Clock]:
+) -> tuple[Times, Zone]:
     """Times in UTC as those of the clock of earlier ones."""
     local = utc if offsets is None else utc + offsets
     if known.is_of_days and (local[there] % DAY == 0).all():
-        return local, _clock_at(known.suffix)
+        return local, _zone_at(known.suffix)
     if there.any() and (offsets is None) != (not known.suffix):
         expected = "offsets such as Z or +01:00" if known.suffix else "no offsets from UTC"
         raise SchemaError(Reason("other_clock", name, expected=expected))
-    return utc + _offset(known.suffix or None), _clock_at(known.suffix)
+    return utc + _offset(known.suffix or None), _zone_at(known.suffix)
 
 
-def _clock_at(suffix: str) -> Clock:
-    """The clock of an offset, or a local one."""
-    return Clock(suffix, "times in UTC" if suffix == "Z" else f"times at UTC{suffix}") if suffix else Clock()
+def _zone_at(suffix: str) -> Zone:
+    """The zone of an offset, or of a local clock."""
+    return Zone(suffix, "times in UTC" if suffix == "Z" else f"times at UTC{suffix}") if suffix else Zone()
 
 
 def _offset(text: str | None) -> int:

@@ -43,3 +43,14 @@ def test_scoring_learns_nothing_not_even_names() -> None:
 def test_a_clone_has_the_same_arguments() -> None:
     clone = AnomalyScorer((24, 168), false_alarms=1e-3, side="below", quiet=5).clone()
     assert (clone.season_length, clone.false_alarms, clone.side, clone.quiet) == ((24, 168), 1e-3, "below", 5)
+
+
+def test_an_input_explains_a_jump() -> None:
+    rng = np.random.default_rng(3)
+    promotion = rng.random(730) < 0.2
+    promotion[[600, 700]] = True, False
+    sold = 100.0 + 60.0 * promotion + rng.normal(size=730)
+    sold[700] += 60.0
+    model = AnomalyScorer(7)
+    found = [model.score_then_learn_one({"promo": on}, y) for on, y in zip(promotion.tolist(), sold, strict=True)]
+    assert [i for i, one in enumerate(found) if one.alarm[0]] == [700]

@@ -1,5 +1,7 @@
 """The error of every reader, in a module of its own so that all of them can import it."""
 
+from collections.abc import Callable
+
 __all__ = ["StreamError"]
 
 
@@ -18,3 +20,7 @@ class StreamError(ValueError):
         super().__init__(words)
         self.setting = setting
         self.code = code
+
+    def naming(self, option: Callable[[str], str]) -> str:
+        """The message with settings by the caller's names; ``option`` gives the name of one."""
+        return str(self) if self.setting is None else f"{self} ({option(self.setting)})"

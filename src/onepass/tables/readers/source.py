@@ -4,17 +4,19 @@ A format is a `FileFormat`: a name, a function that recognises it by its first b
 `TableFile`. `StandardInput` makes a source of a table that can be read only once.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from onepass.tables.columns.errors import SchemaError
 from onepass.tables.readers.batches import RowBatch, first_rows
 from onepass.tables.readers.byte_stream import ByteStream
 from onepass.tables.readers.extent import Extent
 from onepass.tables.readers.notes import Note
 from onepass.tables.readers.options import ReadOptions
+from onepass.tables.reasons import Reason
 
-__all__ = ["FileFormat", "Source", "StandardInput", "TableFile"]
+__all__ = ["FileFormat", "Source", "StandardInput", "TableFile", "check_has"]
 
 
 class Source(Protocol):
@@ -49,6 +51,14 @@ class Source(Protocol):
 
     def stop(self) -> None:
         """End after the rows that have come so far, where more may always come."""
+
+
+def check_has(needed: Sequence[str], source: Source) -> None:
+    """Refuse a file that lacks some columns."""
+    names = source.columns()
+    missing = [] if names is None else [name for name in needed if name not in names]
+    if missing:
+        raise SchemaError(Reason("no_such_column", missing[0], file=source.name, missing=missing, names=names or ()))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,18 @@
 
 import numpy as np
 
-from onepass.engine.forecasting import ForecastWorkspace, empty_sizing, forecast_series, learn_values, posterior_weights
+from onepass.engine.forecasting import (
+    SIZING_HEAD,
+    SIZING_RATIO,
+    SIZING_SCORED,
+    SIZING_SERIES,
+    SIZING_YOUNG,
+    ForecastWorkspace,
+    empty_sizing,
+    forecast_series,
+    learn_values,
+    posterior_weights,
+)
 from onepass.engine.lag_sums import AT_SCORED, AT_STEP, Plan, normal_equations
 from tests.engine.test_lag_sums import plan
 
@@ -30,19 +41,77 @@ def walk(n: int) -> np.ndarray:
     return np.asarray(60.0 + np.cumsum(np.random.default_rng(2).normal(size=n)))
 
 
-def test_members_are_weighed_by_the_errors_of_their_last_forecasts() -> None:
-    y, series, errors = walk(120), Series(plan()), []
+def test_members_are_weighed_by_the_errors_of_their_forecasts_the_last_ones_most() -> None:
+    y, series, errors, lengths = walk(120), Series(plan()), [], []
     for t in range(len(y)):
         if series.record[0, AT_STEP] == 0.0:  # an origin: what members say is what they are scored by
             series.forecast()
-            means = series.work.arrays[0].copy()
+            means, shares = series.work.arrays[0].copy(), series.work.arrays[3]
+            means[shares == 0.0] = np.nan  # no forecast yet
             errors.append(np.abs(means[:, : len(y) - t] - y[t : t + 5]))
+            lengths.append(t)
         series.learn(y[t : t + 1])
     assert series.record[0, AT_SCORED] == len(errors) - 1 > 3
     series.forecast()
-    mae = np.concatenate(errors[-3:], axis=1).mean(axis=1)
+    kept = 1.0 - 1.0 / series.plan.n_tests
+    weights = [kept**age * (0.05 if t < 12 else 1.0) for age, t in zip(range(len(errors))[::-1], lengths, strict=True)]
+    known = sum(weight * np.isfinite(own).sum(axis=1) for weight, own in zip(weights, errors, strict=True))
+    mae = sum(weight * np.nansum(own, axis=1) for weight, own in zip(weights, errors, strict=True)) / known
     expected = np.exp(-(mae - mae.min()) / (0.2 * mae.min()))
     np.testing.assert_allclose(series.work.arrays[3], expected / expected.sum(), rtol=1e-9)
+
+
+def scored_forecasts(series: Series, y: np.ndarray) -> list[tuple[int, np.ndarray, np.ndarray]]:
+    """Learn values; where each forecast that was scored began, its errors in deviations, and those in half-widths."""
+    found, horizon, at = [], series.plan.horizon, series.plan.at_combined
+    for t in range(len(y)):
+        if series.record[0, AT_STEP] == 0.0 and t + horizon <= len(y):
+            mean, deviation, spread = series.record[0, at : at + 3 * horizon].reshape(3, horizon).copy()
+            errors = np.abs(y[t : t + horizon] - mean)
+            found.append((t, np.minimum(errors / deviation, 15.0), errors / spread))
+        series.learn(y[t : t + 1])
+    return found
+
+
+def test_sizes_and_quantiles_are_tracked_as_written_out() -> None:
+    y = 60.0 + 3.0 * np.random.default_rng(5).standard_t(3, size=400)
+    series = Series(plan())
+    sizes, quantiles, ratio, n = np.full(5, np.sqrt(2.0 / np.pi)), np.full(5, 2.0), 1.0, 0
+    for start, deviations, widths in scored_forecasts(series, y):
+        if start < 12:
+            continue
+        rate = 3.0 / (120.0 + min(n, 903.0))
+        ratio *= np.exp(2.0 * rate * np.sign(np.mean(deviations / sizes) - ratio))
+        sizes += rate * (deviations - sizes)
+        outside = np.mean(widths > quantiles)  # at five steps all are near each other
+        quantiles = quantiles * np.exp(4.0 / (200.0 + min(n, 1)) * (outside - 0.05))
+        n += 1
+    assert n > 50
+    found = series.sizing
+    assert found[SIZING_SCORED] == n
+    assert found[SIZING_SERIES] == 1.0
+    np.testing.assert_allclose(found[SIZING_RATIO], ratio)
+    np.testing.assert_allclose(found[SIZING_HEAD:], np.concatenate([sizes, quantiles]))
+
+
+def test_a_first_forecast_sizes_nothing_but_first_forecasts() -> None:
+    series, before = Series(plan()), empty_sizing(5)
+    y = np.array([1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 500.0, 900.0, 100.0])
+    assert len(scored_forecasts(series, y)) == 1
+    changed = np.flatnonzero(series.sizing != before)
+    assert changed.tolist() == [SIZING_YOUNG]
+    assert series.sizing[SIZING_YOUNG] > before[SIZING_YOUNG]
+
+
+def test_widths_follow_the_phase_of_the_season() -> None:
+    t = np.arange(598)
+    y = 60.0 + np.random.default_rng(1).normal(size=598) * np.where(t % 7 == 3, 6.0, 1.0)
+    series = Series(plan())
+    series.learn(y)  # the next value is at the wild phase
+    _, deviations, quantiles = series.forecast()
+    widths = deviations * quantiles
+    assert 2.0 < widths[0] / widths[1:].mean() < 10.0
+    assert np.ptp(widths[1:]) < 0.5 * widths[1]
 
 
 def test_forecasting_changes_nothing() -> None:

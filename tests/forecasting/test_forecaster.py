@@ -81,6 +81,31 @@ def test_the_season_survives_a_level_shift() -> None:
     assert np.abs(forecast.mean - y[240:252]).mean() < 3.0
 
 
+@pytest.mark.parametrize(("n", "season"), [(60, 1), (150, 12)])
+def test_intervals_of_plain_series_contain_their_share_from_the_start(n: int, season: int) -> None:
+    rng, horizon, inside = np.random.default_rng(3), 8, {0.8: [], 0.95: []}  # type: ignore[var-annotated]
+    for _ in range(40):
+        y = np.zeros(n + horizon)
+        for t, noise in enumerate(rng.normal(size=len(y))):
+            y[t] = 0.6 * y[t - 1] + noise
+        y += 3.0 * np.sin(2.0 * np.pi * np.arange(len(y)) / 12.0) if season > 1 else 0.0
+        forecast = BayesianForecaster(season, horizon).learn(y[:n]).forecast(horizon)
+        for level, found in inside.items():
+            low, high = forecast.interval(level)
+            found.append((low <= y[n:]) & (y[n:] <= high))
+    assert 0.72 <= np.mean(inside[0.8]) <= 0.87
+    assert 0.90 <= np.mean(inside[0.95]) <= 0.98
+
+
+def test_forecasts_from_five_values_are_wide() -> None:
+    rng, y = np.random.default_rng(4), []
+    for _ in range(40):
+        series = np.cumsum(rng.normal(size=9))
+        low, high = BayesianForecaster(1).learn(series[:5]).forecast(4).interval(0.95)
+        y.append((low <= series[5:]) & (series[5:] <= high))
+    assert np.mean(y) >= 0.85
+
+
 def test_inputs_known_ahead_are_used() -> None:
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, size=(200, 1)).astype(float)

@@ -2,12 +2,13 @@ from onepass.engine.lag_sums cimport Member, Plan, SeriesView
 
 cimport cython
 
-# What the errors of all series tell about intervals. Then: mean size of errors by step, and the quantile by step.
+# What the errors of all series tell about intervals: see `empty_sizing`.
 cpdef enum:
     SIZING_SCORED = 0
-    SIZING_RATIO = 1  # typical ratio of a series' errors to those of all
-    SIZING_WIDTH = 2  # mean width of intervals, in units of the series' changes
-    SIZING_HEAD = 3
+    SIZING_SERIES = 1
+    SIZING_RATIO = 2
+    SIZING_YOUNG = 3
+    SIZING_HEAD = 4
 
 @cython.final
 cdef class ForecastWorkspace:
@@ -27,18 +28,21 @@ cdef void _keep_belief(
     const Member* member, const SeriesView* view, Py_ssize_t n_lags, const double* mean, double noise, double centre,
     double scale
 ) noexcept nogil
-cdef Py_ssize_t _n_tests(Plan plan, const double* record) noexcept nogil
 cdef double _error(Plan plan, const double* record, Py_ssize_t member, Py_ssize_t horizon) noexcept nogil
 cdef void _weigh(Plan plan, const double* record, Py_ssize_t horizon, double* shares) noexcept nogil
-cdef double _ratio(Plan plan, const double* record, const double* sizing) noexcept nogil
-cdef double _spread(
-    Plan plan, const double* record, const double* sizing, double ratio, Py_ssize_t step
-) noexcept nogil
+cdef double _ratio(const double* record, const double* sizing) noexcept nogil
+cdef Py_ssize_t _phase(Plan plan, const double* record, Py_ssize_t ahead) noexcept nogil
+cdef double _spread(Plan plan, const double* record, const double* sizing, Py_ssize_t step) noexcept nogil
 cdef void _start_forecasts(
     Plan plan, double* record, const double* priors, const double* sizing, ForecastWorkspace work
 ) noexcept nogil
-cdef void _score(Plan plan, double* record, double y, bint held_back) noexcept nogil
+cdef void _score(Plan plan, double* record, const double* sizing, double y, bint held_back) noexcept nogil
+cdef bint _was_young(const double* record, Py_ssize_t since) noexcept nogil
+cdef double _outside(
+    Plan plan, const double* record, double quantile, Py_ssize_t first, Py_ssize_t stop
+) noexcept nogil
 cdef void _finish(Plan plan, double* record, double* sizing) noexcept nogil
+cdef void _learn_phases(Plan plan, double* record, const double* sizes, double ratio) noexcept nogil
 cdef (double, double) _one_ahead(Plan plan, double* record, ForecastWorkspace work) noexcept nogil
 cdef (double, double) _accept(double* record, double y, double mean, double std, double far) noexcept nogil
 cdef void _shift_pending(Plan plan, double* record, double shift) noexcept nogil

@@ -3,11 +3,14 @@
 At an *origin* all members forecast the next ``horizon`` values, and the forecasts are kept. As values arrive the errors
 are noted; when the last of them has come, the next origin is there, after a pause if the origins would otherwise all
 fall on the same hour of the day, say. A member's share in forecasts is ``exp(-error / (0.2 best))``, of the mean
-absolute errors of its last few forecasts: nothing is refitted or held out.
+absolute errors of its forecasts, the last ones weighted most: nothing is refitted or held out.
 
 The deviation of the combined forecast is the mean of its members' (not that of their mixture, which would add what they
 disagree about). It is multiplied by the square root of the size of this series' earlier errors in such deviations,
-drawn towards that of all series of a fleet; intervals are these deviations times a quantile that is tracked by step.
+drawn towards that of all series of a fleet, and by their size at this phase of the season; intervals are these
+deviations times a quantile that is tracked by step. What is tracked is in the sizing vector, which all series share:
+see `empty_sizing`. The first forecast of a series, from a handful of values, is often far off, and its error says
+nothing about later ones: such errors size nothing but other first forecasts.
 
 A value far from what was expected is held back as if it were missing: the expectation takes its place. If the next
 ones are at least half as far on the same side, the level has moved. Then the origin of the values moves by as much, so
@@ -36,10 +39,11 @@ from cython.cimports.onepass.engine.lag_sums import (
     AT_OUTLIERS,
     AT_PHASE,
     AT_POSITIVE,
-    AT_RATIO,
     AT_READY,
     AT_RUN,
     AT_SCORED,
+    AT_SIZE,
+    AT_SIZED,
     AT_STEP,
     KIND_INPUT,
     MEMBER_NOISE,
@@ -58,7 +62,13 @@ from cython.cimports.onepass.engine.lag_sums import (
 
 _TEMPERATURE = cython.declare(cython.double, 0.2)
 _UNTRIED = cython.declare(cython.double, 1.5)  # times the worst error, for a member without any
-_PRIOR_ERRORS = cython.declare(cython.double, 100.0)  # errors that the population's ratio counts as
+_YOUNG = cython.declare(cython.double, 12.0)  # values before which a series' forecasts are young
+_FIRST = cython.declare(cython.double, 4.0)  # values at the first forecast that is scored, of most members
+_YOUNG_WEIGHT = cython.declare(cython.double, 0.05)  # of their errors, relative to later ones, in members' shares
+_YOUNG_RATE = cython.declare(cython.double, 0.05)
+_PRIOR_TESTS = cython.declare(cython.double, 2.5)  # tests that the population's ratio counts as
+_PRIOR_VISITS = cython.declare(cython.double, 12.0)  # errors at a phase that a size like that of other phases counts as
+_MOST_VISITS = cython.declare(cython.double, 20.0)  # from which on older errors at a phase are forgotten
 _MOST_Z = cython.declare(cython.double, 15.0)
 _MOST_OUTLIERS = cython.declare(cython.double, 0.01)  # a series with a larger share of them has heavy tails
 _SHIFTED = cython.declare(cython.double, 3.0)  # values in a row, on the same side, that are a new level
@@ -66,7 +76,7 @@ _EXPLODED = cython.declare(cython.double, 3.0)  # ranges of the series that a fo
 _MOST_LOG = cython.declare(cython.double, 690.0)
 _MOST_RELATIVE = cython.declare(cython.double, 3.0)
 _WRONG_SHARE = cython.declare(cython.double, 0.02)  # of values that may be anywhere, in the evidence
-_NEAR = cython.declare(cython.Py_ssize_t, 2)  # steps on either side that a quantile is tracked with
+_NEAR = cython.declare(cython.Py_ssize_t, 4)  # steps on either side that a quantile is tracked with
 _OUTSIDE = cython.declare(cython.double, 0.05)
 _HALF_LOG_2PI = cython.declare(cython.double, 0.9189385332046727)
 _MEAN_DISTANCE = cython.declare(cython.double, 0.7978845608028654)
@@ -94,12 +104,23 @@ class ForecastWorkspace:
 
 
 def empty_sizing(horizon: cython.Py_ssize_t) -> "FloatArray":
-    """What intervals are sized with before any forecast was scored."""
+    """What all series' errors say about the widths of intervals, before any forecast was scored.
+
+    ``SIZING_SCORED`` is the number of forecasts that were scored, and ``SIZING_SERIES`` that of the series they were
+    of: they only set how fast the rest is learned. From ``SIZING_HEAD`` on there are, for each step, the mean absolute
+    error in deviations, and then, for each step, the 95 % quantile of absolute errors in deviations that were
+    multiplied by this size and by those of the series. ``SIZING_RATIO`` is the median over forecasts of the mean error,
+    relative to the sizes of the steps. ``SIZING_YOUNG`` is what the intervals of a series with 4 values are multiplied
+    by; the factor falls to 1 with 12 values.
+
+    Apart from the two numbers, all entries are running estimates: means of vectors that were learned from parts of the
+    series, weighted by ``SIZING_SCORED``, are estimates from all of them.
+    """
     found = np.zeros(SIZING_HEAD + 2 * horizon)
     found[SIZING_RATIO] = 1.0
-    found[SIZING_WIDTH] = 1.0
+    found[SIZING_YOUNG] = 2.0
     found[SIZING_HEAD : SIZING_HEAD + horizon] = _MEAN_DISTANCE
-    found[SIZING_HEAD + horizon :] = 2.4
+    found[SIZING_HEAD + horizon :] = 2.0
     return found
 
 
@@ -205,25 +226,17 @@ def _keep_belief(member, view, n_lags, mean, noise, centre, scale):
     member.state[MEMBER_STD] = scale * sqrt(noise)
 
 
-def _n_tests(plan, record):
-    """How many forecasts have errors, the one whose values are still coming included."""
-    return cython.cast(cython.Py_ssize_t, min(plan.n_tests, record[AT_SCORED] + (record[AT_STEP] > 0.0)))
-
-
 def _error(plan, record, member, horizon):
     """Mean absolute error of a member's last forecasts over the first steps; NaN without any."""
-    k: cython.Py_ssize_t
     h: cython.Py_ssize_t
+    errors = record + plan.at_errors + member * plan.horizon
+    weights = errors + plan.n_members * plan.horizon
     total = 0.0
-    n = 0.0
-    known = _n_tests(plan, record)
-    for k in range(known):
-        errors = record + plan.at_errors + (k * plan.n_members + member) * plan.horizon
-        for h in range(horizon):
-            if errors[h] == errors[h]:
-                total += errors[h]
-                n += 1.0
-    return total / n if n > 0.0 else NAN
+    known = 0.0
+    for h in range(horizon):
+        total += errors[h]
+        known += weights[h]
+    return total / known if known > 0.0 else NAN
 
 
 def _weigh(plan, record, horizon, shares):
@@ -255,25 +268,24 @@ def _weigh(plan, record, horizon, shares):
             shares[m] /= total
 
 
-def _ratio(plan, record, sizing):
+def _ratio(record, sizing):
     """Mean size of this series' earlier errors relative to all series', drawn towards what is typical."""
-    k: cython.Py_ssize_t
-    h: cython.Py_ssize_t
-    total = _PRIOR_ERRORS * sizing[SIZING_RATIO]
-    n = _PRIOR_ERRORS
-    known = _n_tests(plan, record)
-    for k in range(known):
-        for h in range(plan.horizon):
-            z = record[plan.at_scores + k * plan.horizon + h]
-            if z == z:
-                total += z / sizing[SIZING_HEAD + h]
-                n += 1.0
-    return total / n
+    return (_PRIOR_TESTS * sizing[SIZING_RATIO] + record[AT_SIZE]) / (_PRIOR_TESTS + record[AT_SIZED])
 
 
-def _spread(plan, record, sizing, ratio, step):
+def _phase(plan, record, ahead):
+    """Place of a step in the record's sizes by phase of the season; steps behind are negative."""
+    return cython.cast(cython.Py_ssize_t, record[AT_LENGTH] + record[AT_PHASE] + ahead) % plan.season
+
+
+def _spread(plan, record, sizing, step):
     """What a deviation is multiplied by, before the quantile."""
-    return sqrt(ratio) * sizing[SIZING_HEAD + min(step, plan.horizon - 1)] / _MEAN_DISTANCE
+    found = sqrt(_ratio(record, sizing)) * sizing[SIZING_HEAD + min(step, plan.horizon - 1)] / _MEAN_DISTANCE
+    if plan.season > 1:
+        found *= 1.0 + record[plan.at_phases + _phase(plan, record, step)]
+    if record[AT_LENGTH] < _YOUNG:
+        found *= 1.0 + (sizing[SIZING_YOUNG] - 1.0) * min((_YOUNG - record[AT_LENGTH]) / (_YOUNG - _FIRST), 1.0)
+    return found
 
 
 def _start_forecasts(plan, record, priors, sizing, work):
@@ -311,7 +323,6 @@ def _start_forecasts(plan, record, priors, sizing, work):
         return
     _weigh(plan, record, horizon, shares)
     record[AT_STEP] = 0.0
-    record[AT_RATIO] = _ratio(plan, record, sizing)
     combined = record + plan.at_combined
     for h in range(horizon):
         mean = 0.0
@@ -322,10 +333,10 @@ def _start_forecasts(plan, record, priors, sizing, work):
                 dev += shares[m] * work.deviations[m, h]
         combined[h] = mean
         combined[horizon + h] = dev
-        combined[2 * horizon + h] = dev * _spread(plan, record, sizing, record[AT_RATIO], h)
+        combined[2 * horizon + h] = dev * _spread(plan, record, sizing, h)
 
 
-def _score(plan, record, y, held_back):
+def _score(plan, record, sizing, y, held_back):
     """Note the errors of the pending forecasts of a value; NaN if it is missing.
 
     A value that was held back says nothing about members, but does about intervals.
@@ -333,69 +344,100 @@ def _score(plan, record, y, held_back):
     m: cython.Py_ssize_t
     horizon = plan.horizon
     h = cython.cast(cython.Py_ssize_t, record[AT_STEP])
-    if h == 0:  # the oldest makes room
-        block = plan.n_members * horizon
-        errors = record + plan.at_errors
-        memmove(errors + block, errors, (plan.n_tests - 1) * block * cython.sizeof(cython.double))
-        scores = record + plan.at_scores
-        memmove(scores + horizon, scores, (plan.n_tests - 1) * horizon * cython.sizeof(cython.double))
-        for m in range(block):
-            errors[m] = NAN
-        for m in range(horizon):
-            scores[m] = NAN
+    errors = record + plan.at_errors
+    weights = errors + plan.n_members * horizon
+    if h == 0:  # older forecasts count less
+        kept = 1.0 - 1.0 / plan.n_tests
+        for m in range(2 * plan.n_members * horizon):
+            errors[m] *= kept
+        record[AT_SIZE] *= kept
+        record[AT_SIZED] *= kept
+    young: cython.bint = _was_young(record, h)
+    weight = _YOUNG_WEIGHT if young else 1.0
     for m in range(plan.n_members):
         at = m * horizon + h
-        record[plan.at_errors + at] = NAN if held_back else fabs(y - record[plan.at_pending + at])
+        error = fabs(y - record[plan.at_pending + at])
+        if error == error and not held_back:
+            errors[at] += weight * error
+            weights[at] += weight
     combined = record + plan.at_combined
-    z = fabs(y - combined[h]) / max(combined[horizon + h], 1e-300)
-    record[plan.at_scores + h] = min(z, _MOST_Z) if z == z else z
-    combined[h] = fabs(y - combined[h]) / max(combined[2 * horizon + h], 1e-300)  # from now on the error in spreads
+    error = fabs(y - combined[h])
+    z = min(error / max(combined[horizon + h], 1e-300), _MOST_Z) if y == y and not young else NAN
+    if z == z:
+        record[AT_SIZE] += z / (sizing[SIZING_HEAD + h] * horizon)
+        record[AT_SIZED] += 1.0 / horizon
+    combined[h] = error / max(combined[2 * horizon + h], 1e-300)  # from now on the error in spreads
+    combined[horizon + h] = z  # and in deviations
     record[AT_STEP] += 1.0
+
+
+def _was_young(record, since):
+    """Whether a series had few values so many values ago."""
+    return record[AT_LENGTH] - since < _YOUNG
+
+
+def _outside(plan, record, quantile, first, stop):
+    """The share of errors of some steps that were beyond a quantile, less what it ought to be; 0 if none is known."""
+    k: cython.Py_ssize_t
+    combined = record + plan.at_combined
+    outside = 0.0
+    known = 0.0
+    for k in range(first, stop):
+        if combined[k] == combined[k]:
+            outside += 1.0 if combined[k] > quantile else 0.0
+            known += 1.0
+    return outside / known - _OUTSIDE if known > 0.0 else 0.0
 
 
 def _finish(plan, record, sizing):
     """Learn from a forecast whose values have all come how wide intervals must be."""
     h: cython.Py_ssize_t
-    k: cython.Py_ssize_t
     horizon = plan.horizon
-    combined = record + plan.at_combined
     sizes = sizing + SIZING_HEAD
     quantiles = sizes + horizon
-    n = sizing[SIZING_SCORED]
-    rate = max(1.0 / (n + 20.0), 0.002)
-    quantile_rate = max(1.0 / (n + 5.0), 0.03)
-    changes = max(record[AT_CHANGES] / max(record[AT_N_CHANGES], 1.0), 1e-300)
+    record[AT_SCORED] += 1.0
+    if _was_young(record, horizon):
+        for h in range(horizon):
+            sizing[SIZING_YOUNG] *= exp(_YOUNG_RATE / horizon * _outside(plan, record, quantiles[h], h, h + 1))
+        sizing[SIZING_YOUNG] = max(sizing[SIZING_YOUNG], 1.0)
+        return
+    errors = record + plan.at_combined + horizon  # in deviations
     ratio = 0.0
     known = 0.0
     for h in range(horizon):
-        z = record[plan.at_scores + h]
-        if z == z:
-            ratio += z / sizes[h]
+        if errors[h] == errors[h]:
+            ratio += errors[h] / sizes[h]
             known += 1.0
-    if known > 0.0:
-        ratio /= known
-        sizing[SIZING_RATIO] *= exp(2.0 * rate * (1.0 if ratio > sizing[SIZING_RATIO] else -1.0))  # to the median
-    width = 0.0
+    if known == 0.0:
+        return
+    ratio /= known
+    if plan.season > 1 and ratio > 0.0:
+        _learn_phases(plan, record, sizes, ratio)
+    if record[AT_SIZED] * horizon < known + 1e-6:  # nothing came before
+        sizing[SIZING_SERIES] += 1.0
+    n = sizing[SIZING_SCORED]
+    rate = 3.0 / (120.0 + min(n, 900.0 + 3.0 * sizing[SIZING_SERIES]))
+    sizing[SIZING_RATIO] *= exp(2.0 * rate * (1.0 if ratio > sizing[SIZING_RATIO] else -1.0))  # to the median
+    # The log of a normal quantile moves the share outside by a quarter of its change: the best rate is 4 over n.
+    quantile_rate = 4.0 / (200.0 + min(n, sizing[SIZING_SERIES]))
     for h in range(horizon):
-        width += combined[2 * horizon + h] / (changes * horizon)
-    if n == 0.0:
-        sizing[SIZING_WIDTH] = max(width, 1e-300)
-    sizing[SIZING_WIDTH] *= exp(4.0 * rate * (1.0 if width > sizing[SIZING_WIDTH] else -1.0))  # to the median
-    weight = min(max(width / sizing[SIZING_WIDTH], 0.2), 3.0)
-    for h in range(horizon):
-        z = record[plan.at_scores + h]
-        if z == z:
-            sizes[h] += rate * (z - sizes[h])
-        outside = 0.0
-        known = 0.0
-        for k in range(max(h - _NEAR, 0), min(h + _NEAR + 1, horizon)):
-            if combined[k] == combined[k]:
-                outside += 1.0 if combined[k] > quantiles[h] else 0.0
-                known += 1.0
-        if known > 0.0:
-            quantiles[h] *= exp(quantile_rate * weight * (outside / known - _OUTSIDE))
+        if errors[h] == errors[h]:
+            sizes[h] += rate * (errors[h] - sizes[h])
+        quantiles[h] *= exp(
+            quantile_rate * _outside(plan, record, quantiles[h], max(h - _NEAR, 0), min(h + _NEAR + 1, horizon))
+        )
     sizing[SIZING_SCORED] += 1.0
-    record[AT_SCORED] += 1.0
+
+
+def _learn_phases(plan, record, sizes, ratio):
+    """Learn from a forecast whose values have all come how large errors are by phase, relative to their mean."""
+    h: cython.Py_ssize_t
+    errors = record + plan.at_combined + plan.horizon
+    visits = record[AT_SCORED] * plan.horizon / plan.season
+    for h in range(plan.horizon):
+        if errors[h] == errors[h]:
+            own = record + plan.at_phases + _phase(plan, record, h - plan.horizon)
+            own[0] += (errors[h] / (sizes[h] * ratio) - 1.0 - own[0]) / (_PRIOR_VISITS + min(visits, _MOST_VISITS))
 
 
 def _one_ahead(plan, record, work):
@@ -529,7 +571,7 @@ def _learn(plan, record, y, inputs, priors, sizing, work):
         if record[AT_ORIGIN] != level:
             _shift_pending(plan, record, record[AT_ORIGIN] - level)
     if record[AT_STEP] >= 0.0:
-        _score(plan, record, y, observed and variance > 0.0)
+        _score(plan, record, sizing, y, observed and variance > 0.0)
     if observed:
         record[AT_MISSING] = 0.0
         record[AT_OBSERVED] += 1.0
@@ -620,7 +662,6 @@ def forecast_series(
                     for k in range(horizon):
                         covariances[m, h, k] = work.joint[(p + h) * (p + horizon) + p + k]
         _weigh(plan, cython.address(record[0]), steps, cython.address(work.shares[0]))
-        ratio = _ratio(plan, cython.address(record[0]), cython.address(sizing[0]))
         for h in range(horizon):
             for m in range(plan.n_members):
                 share = work.shares[m]
@@ -630,7 +671,7 @@ def forecast_series(
                     for k in range(horizon):
                         own = sqrt(max(covariances[m, h, h] * covariances[m, k, k], 1e-300))
                         work.correlation[h, k] += share * covariances[m, h, k] / own
-            result[1, h] *= _spread(plan, cython.address(record[0]), cython.address(sizing[0]), ratio, h)
+            result[1, h] *= _spread(plan, cython.address(record[0]), cython.address(sizing[0]), h)
             result[2, h] = sizing[SIZING_HEAD + plan.horizon + min(h, plan.horizon - 1)]
     if not known:
         found[:] = np.nan

@@ -20,10 +20,11 @@ cpdef enum:
     AT_N_CHANGES = 15
     AT_OUTLIERS = 16
     AT_PHASE = 17  # of the first value, in steps
-    AT_RATIO = 18  # mean of the earlier errors' sizes, relative to those of the population
+    AT_SIZE = 18  # sum of the earlier forecasts' mean errors, relative to those of the population, the last ones most
     AT_READY = 19  # whether there are weights of members
     AT_FAR = 20  # sum of the errors of values in a row that were far away
-    HEAD = 21
+    AT_SIZED = 21  # sum of those forecasts' weights
+    HEAD = 22
 
 cdef enum:
     KIND_INPUT = 3  # of a column: see `Plan`
@@ -81,7 +82,7 @@ cdef struct Equations:
 cdef class Plan:
     cdef readonly Py_ssize_t n_views, n_members, horizon, n_tests, n_inputs, longest_difference, season, pause, input_memory
     cdef readonly Py_ssize_t size, most_weights, longest
-    cdef readonly Py_ssize_t at_past, at_log_past, at_shares, at_pending, at_combined, at_errors, at_scores, at_inputs
+    cdef readonly Py_ssize_t at_past, at_log_past, at_shares, at_pending, at_combined, at_errors, at_phases, at_inputs
     cdef readonly object settings
     cdef readonly double outliers
     cdef readonly object n_weights

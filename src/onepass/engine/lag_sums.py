@@ -60,8 +60,8 @@ class Plan:
         self.at_shares, at = at, at + self.n_members
         self.at_pending, at = at, at + self.n_members * self.horizon
         self.at_combined, at = at, at + 3 * self.horizon
-        self.at_errors, at = at, at + self.n_tests * self.n_members * self.horizon
-        self.at_scores, at = at, at + self.n_tests * self.horizon
+        self.at_errors, at = at, at + 2 * self.n_members * self.horizon  # sums of errors, and of their weights
+        self.at_phases, at = at, at + self.season  # sizes of errors by phase, less 1
         self.at_inputs, at = at, at + self.input_memory * self.n_inputs
         rows = []
         for (logarithm, difference), k in zip(views, longest, strict=True):
@@ -117,7 +117,6 @@ class Plan:
         record[AT_STEP] = -1.0
         record[AT_POSITIVE] = 1.0
         record[AT_ERROR_SIZE] = 1.0
-        record[AT_RATIO] = 1.0
         record[AT_PHASE] = phase
         m: cython.Py_ssize_t
         for m in range(self.n_members):

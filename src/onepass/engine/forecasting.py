@@ -24,6 +24,7 @@ from cython.cimports.onepass.engine.lag_sums import (
     AT_ERROR_SIZE,
     AT_EVIDENCE,
     AT_FAR,
+    AT_FORECASTS,
     AT_HIGHEST,
     AT_LAST,
     AT_LENGTH,
@@ -40,6 +41,7 @@ from cython.cimports.onepass.engine.lag_sums import (
     AT_READY,
     AT_RUN,
     AT_SCORED,
+    AT_SQUARED_ERRORS,
     AT_STEP,
     KIND_INPUT,
     MEMBER_NOISE,
@@ -67,6 +69,7 @@ _MOST_LOG = cython.declare(cython.double, 690.0)
 _MOST_RELATIVE = cython.declare(cython.double, 3.0)
 _WRONG_SHARE = cython.declare(cython.double, 0.02)  # of values that may be anywhere, in the evidence
 _NEAR = cython.declare(cython.Py_ssize_t, 2)  # steps on either side that a quantile is tracked with
+_KEPT = cython.declare(cython.double, 0.994)  # of the sums of squared errors, with each further one
 _OUTSIDE = cython.declare(cython.double, 0.05)
 _HALF_LOG_2PI = cython.declare(cython.double, 0.9189385332046727)
 _MEAN_DISTANCE = cython.declare(cython.double, 0.7978845608028654)
@@ -349,6 +352,10 @@ def _score(plan, record, y, held_back):
     combined = record + plan.at_combined
     z = fabs(y - combined[h]) / max(combined[horizon + h], 1e-300)
     record[plan.at_scores + h] = min(z, _MOST_Z) if z == z else z
+    if z == z and not held_back:
+        error = y - combined[h]
+        record[AT_SQUARED_ERRORS] = _KEPT * record[AT_SQUARED_ERRORS] + error * error
+        record[AT_FORECASTS] = _KEPT * record[AT_FORECASTS] + max(combined[h], 0.0)
     combined[h] = fabs(y - combined[h]) / max(combined[2 * horizon + h], 1e-300)  # from now on the error in spreads
     record[AT_STEP] += 1.0
 

@@ -23,7 +23,9 @@ cpdef enum:
     AT_RATIO = 18  # mean of the earlier errors' sizes, relative to those of the population
     AT_READY = 19  # whether there are weights of members
     AT_FAR = 20  # sum of the errors of values in a row that were far away
-    HEAD = 21
+    AT_SQUARED_ERRORS = 21  # of forecasts several steps ahead, running sum
+    AT_FORECASTS = 22  # their running sum, of those above 0
+    HEAD = 23
 
 cdef enum:
     KIND_INPUT = 3  # of a column: see `Plan`

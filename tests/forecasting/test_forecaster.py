@@ -374,3 +374,9 @@ def test_seasons_of_counts_are_followed() -> None:
     np.testing.assert_allclose(forecast.mean, rate[:7], atol=0.5, rtol=0.25)
     assert forecast.pdf(0.0)[0] > 0.6
     assert forecast.pdf(0.0)[5] < 0.05
+
+
+def test_the_variance_of_counts_is_in_proportion_to_the_mean_however_many_steps_are_asked_for() -> None:
+    model = BayesianForecaster(7, counts=True).learn(intermittent(90, 2.0, 0))
+    ratios = np.concatenate([(one.var / one.mean) for one in (model.forecast(20), model.forecast(2))])
+    np.testing.assert_allclose(ratios, ratios[0])

@@ -481,13 +481,21 @@ def forecast_counts(origin: Origin, sizing: FloatArray, work: ForecastWorkspace)
         mean = np.maximum(mean, least)
         return CountForecast(mean, cov + np.diag(mean))
     mean = np.maximum(found[0], least)
-    _, deviations, _, shares = work.arrays
-    squares = np.square(shares @ deviations).mean()
+    expected, squares = _last_test(origin.plan, record)
     dispersion = (record[AT_SQUARED_ERRORS] + _EXPECTED_ERRORS * squares) / (
-        record[AT_FORECASTS] + _EXPECTED_ERRORS * mean.mean()
+        record[AT_FORECASTS] + _EXPECTED_ERRORS * max(expected, least)
     )
     cov = _covariance(np.sqrt(np.maximum(dispersion * mean, least)), work)
     return CountForecast(mean, cov, members=_member_forecasts(origin, work), origin=origin)
+
+
+def _last_test(plan: Plan, record: FloatArray) -> tuple[float, float]:
+    """Mean of the last test forecast over its steps, and of the squares of its deviations."""
+    m, h = plan.n_members, plan.horizon
+    shares = record[plan.at_shares : plan.at_shares + m]
+    pending = record[plan.at_pending : plan.at_pending + m * h].reshape(m, h)
+    deviations = record[plan.at_combined + h : plan.at_combined + 2 * h]
+    return float((shares[shares > 0.0] @ pending[shares > 0.0]).mean()), float(np.square(deviations).mean())
 
 
 def _covariance(std: FloatArray, work: ForecastWorkspace) -> FloatArray:

@@ -1,6 +1,6 @@
 """Forecasts of time series, next to the best of a competition and to other libraries.
 
-    python -m benchmarks.forecasting --data FOLDER [--only m4|peers|streams|fleet|rollout|page] [--window N]
+    python -m benchmarks.forecasting --data FOLDER [--only m4|peers|streams|fleet|rollout|counts|page] [--window N]
 
 FOLDER has ``m4-weekly.csv.gz`` and ``m4-hourly.csv.gz``: ``series,part,value`` in the order of time, where ``part`` is
 ``train`` or ``test``. ``--only`` measures a part again and keeps the rest; ``page`` measures nothing. ``--window N``
@@ -15,11 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.forecasting import competition, fleet, page, peers, rollout, streams
+from benchmarks.forecasting import competition, counts, fleet, page, peers, rollout, streams
 from benchmarks.stored import keep, stored
 
 STORED = Path(__file__).parents[1] / "forecasting.json"
-PARTS = ("m4", "peers", "streams", "fleet", "rollout", "page")
+PARTS = ("m4", "peers", "streams", "fleet", "rollout", "counts", "page")
 
 
 def arguments() -> argparse.Namespace:
@@ -58,6 +58,7 @@ def main() -> None:
         "peers": lambda: _peers(options.data),
         "streams": streams.measure,
         "rollout": rollout.measure,
+        "counts": counts.measure,
     }
     for part, measure in measures.items():
         if options.only in (None, part):

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.forecasting import competition, peers, streams
+from benchmarks.forecasting import competition, counts, peers, streams
 from benchmarks.forecasting.competition import KINDS
 from benchmarks.forecasting.peers import N_SERIES, ORIGINS
 from benchmarks.trust import explanation
@@ -62,6 +62,12 @@ included in them.
 {explanation(streams.__doc__)}
 
 {_streams(results["streams"])}
+
+## Counts
+
+{explanation(counts.__doc__)}
+
+{_counts(results["counts"])}
 
 ## Large fleets
 
@@ -208,6 +214,19 @@ def _streams(streams: dict[str, Any]) -> str:
         for name, one in methods.items()
     ]
     return _table(["mean absolute error, three steps ahead", "from value 3 on", "from value 24 on"], rows)
+
+
+def _counts(kinds: dict[str, Any]) -> str:
+    rows = [
+        "| series, with their mean | `counts=True` | as numbers | SBA | a season earlier | in 80 % | in 95 % |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for kind, found in kinds.items():
+        scores = [found[name] for name in ("counts", "numbers", "sba", "season")]
+        cells = [f"**{score:.3f}**" if score == min(scores) else f"{score:.3f}" for score in scores]
+        cells += [f"{100 * found[name]:.1f}" for name in ("in_80", "in_95")]
+        rows.append(f"| {kind} | {' | '.join(cells)} |")
+    return "\n".join(rows)
 
 
 def _rollout(rollout: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks.forecasting import __main__ as command
-from benchmarks.forecasting import competition, page, rollout
+from benchmarks.forecasting import competition, counts, page, rollout
 from benchmarks.stored import keep, stored
 
 from onepass.forecasting import Forecast
@@ -39,6 +39,23 @@ def test_the_regression_of_the_rollout_is_the_posterior_with_that_noise() -> Non
     mean, cov, noise = rollout.fitted(y, rollout.LAGS)
     X = np.column_stack([*[y[5 - lag : 80 - lag] for lag in rollout.LAGS], np.ones(75)])
     np.testing.assert_allclose(cov @ (X.T @ y[5:]) / noise, mean, rtol=0.05)
+
+
+def test_the_rate_of_demand_by_hand() -> None:
+    """The second demand of 5 comes two steps after the first one of 1: size 1.4, interval 1.1."""
+    assert counts.demand_rate(np.array([1.0, 0.0, 5.0])) == pytest.approx(0.95 * 1.4 / 1.1)
+    assert counts.demand_rate(np.zeros(10)) == pytest.approx(0.05)
+
+
+def test_the_value_a_season_earlier_with_its_earlier_changes() -> None:
+    found = counts.season_earlier(np.array([4.0, 1.0, 6.0, 0.0]), 2)
+    np.testing.assert_array_equal(found[:, :4], [[8.0, 2.0, 8.0, 2.0], [5.0, 0.0, 5.0, 0.0]])
+
+
+def test_simulated_counts_are_counts() -> None:
+    for simulated, _ in counts.SIMULATED.values():
+        y = simulated(np.random.default_rng(0))
+        np.testing.assert_array_equal(y, np.maximum(np.floor(y), 0.0))
 
 
 def test_stored_numbers_have_the_digits_that_mean_something(tmp_path: Path) -> None:

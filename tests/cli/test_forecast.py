@@ -218,3 +218,24 @@ def test_a_further_file_with_one_time_and_two_values_is_refused_in_words(run: Ru
     assert done.code == 1
     assert "--duplicates last|mean|sum" in done.err
     assert "Warning" not in done.err
+
+
+def test_counts_have_whole_limits_and_other_values_are_rejected(run: Run, tmp_path: Path) -> None:
+    sold = np.random.default_rng(0).poisson(0.7, len(DAYS))
+    lines = [f"{day},{n}" for day, n in zip(DAYS, sold, strict=True)]
+    file, out, bad = tmp_path / "counts.csv", tmp_path / "next.csv", tmp_path / "bad.csv"
+    write(file, *lines, "2024-05-01,1.5")
+    model = tmp_path / "counts.onepass"
+    done = run("forecast", file, *OPTIONS, "--counts", "--out", out, "--model", model, "--rejects", bad)
+    assert done.code == 3, done.err
+    assert "1.5, not a count 0, 1, 2, ..." in bad.read_text()
+    for row in rows(out):
+        for name in ("lower", "upper"):
+            assert float(row[name]).is_integer()
+    more = write(tmp_path / "more.csv", "2024-05-01,2", "2024-05-02,0.5")
+    done = run("forecast", more, "--model", model, "--horizon", 7, "--out", out)
+    assert done.code == 3, done.err
+    assert {float(row["upper"]).is_integer() for row in rows(out)} == {True}
+    done = run("forecast", more, "--model", model, "--horizon", 7, "--counts")
+    assert done.code == 2
+    assert "--counts is for a new model" in done.err

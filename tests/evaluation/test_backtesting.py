@@ -1,12 +1,16 @@
 import math
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from onepass import BayesianForecaster
 from onepass.evaluation import backtest
-from onepass.evaluation.backtesting import NAIVE, OURS, SEASONAL
+from onepass.evaluation.backtesting import NAIVE, OURS, SEASONAL, backtest_table
+from onepass.tables.readers.registry import open_source
+from onepass.tables.series import read_series
+from onepass.tables.series_rows import SeriesColumns
 
 T = np.arange(150)
 Y = 50 + 10 * np.sin(2 * np.pi * T / 7) + np.random.default_rng(0).normal(size=150)
@@ -118,3 +122,18 @@ def test_a_forecast_that_is_certain_has_its_error_as_score_without_a_warning() -
 def test_of_many_series_some_spread_over_all_are_scored() -> None:
     found = backtest(dict.fromkeys(map(str, range(150)), Y[:40]), 2, origins=1)
     assert found.forecasts == 100
+
+
+def test_counts_are_scored_by_their_own_distribution(tmp_path: Path) -> None:
+    y = np.random.default_rng(0).poisson(0.6, 120)
+    file = tmp_path / "counts.csv"
+    days = np.arange("2024-01-01", "2024-04-30", dtype="datetime64[D]")
+    file.write_text("day,y\n" + "".join(f"{day},{n}\n" for day, n in zip(days, y, strict=True)))
+    columns = SeriesColumns("day", "y", counts=True)
+    found = backtest_table(read_series([open_source(str(file))], columns, seasons=1), 5, origins=1)
+    assert found is not None
+    past, actual = y[:115], y[115:]
+    forecast = BayesianForecaster(1, 5, counts=True).learn(past).forecast(5)
+    k = np.arange(60.0)[:, None]
+    expected = np.square(forecast.cdf(k) - (k >= actual)).sum(axis=0).mean() / np.abs(np.diff(past)).mean()
+    assert found.scores[OURS]["crps"] == pytest.approx(expected, rel=0.01)

@@ -232,3 +232,38 @@ def test_a_rhythm_that_is_set_is_not_guessed_from_the_first_times(revisions: int
     assert fleet.times_ahead(2, "b").tolist() == [40, 41]
     with pytest.raises(ValueError, match="has learned times"):
         fleet.set_rhythm(Clock(False, 0.0, 2.0))
+
+
+def counted(n_series: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.poisson(np.tile(rng.gamma(1.0, 1.0, n_series), n)).astype(float), np.tile(np.arange(n_series), n)
+
+
+def test_a_fleet_of_counts_forecasts_whole_numbers_and_is_saved(tmp_path: Path) -> None:
+    y, keys = counted(30, 60)
+    model = ForecastingFleet(1, 7, counts=True).learn(y, keys=keys)
+    onepass.save(model, tmp_path / "fleet.onepass")
+    loaded = onepass.load(tmp_path / "fleet.onepass")
+    inside = []
+    for key in range(30):
+        found = model.forecast(7, key=key)
+        high = found.interval(0.9)[1]
+        np.testing.assert_array_equal(high, np.floor(high))
+        np.testing.assert_array_equal(loaded.forecast(7, key=key).interval(0.9)[1], high)
+        rate = y[keys == key].mean()
+        inside.append(found.mean - rate)
+    assert np.abs(np.mean(inside)) < 0.1
+
+
+def test_tables_of_counts_have_whole_limits_and_refuse_other_values() -> None:
+    y, keys = counted(8, 40)
+    frame = {"unique_id": keys, "ds": np.repeat(np.arange(40.0), 8), "y": y}
+    ahead = ForecastingFleet(1, 7, counts=True).learn_frame(frame).forecast_frame(5, levels=[80])
+    for name in ("onepass-lo-80", "onepass-hi-80"):
+        np.testing.assert_array_equal(ahead[name], np.floor(ahead[name]))
+    model = ForecastingFleet(1, 7, counts=True)
+    with pytest.raises(ValueError, match=r"counts 0, 1, 2, \.\.\."):
+        model.learn_frame({**frame, "y": y + 0.5})
+    with pytest.raises(ValueError, match=r"counts 0, 1, 2, \.\.\."):
+        model.learn(y - 1.0, keys=keys)
+    assert not len(model)

@@ -2,7 +2,7 @@
 
 import copy
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,7 @@ import pytest
 
 import onepass
 from onepass import BayesianForecaster
-from onepass.forecasting import Member
+from onepass.forecasting import Forecast, Member
 
 
 def seasonal(n: int, season: int = 12, seed: int = 0) -> np.ndarray:
@@ -273,3 +273,135 @@ def test_effects_of_inputs_do_not_depend_on_where_their_zero_is(member: Member, 
     model = BayesianForecaster(7, members=[member]).learn(y, zero + price)
     low, high = (model.forecast(1, [[zero + own]]).mean[0] for own in (-1.0, 1.0))
     assert low - high == pytest.approx(20.0, abs=1.5)
+
+
+# Counts.
+
+
+def intermittent(n: int, mean: float, seed: int, *, size: float = 2.0) -> np.ndarray:
+    """An autoregression of negative binomial counts, INGARCH(1, 1)."""
+    rng, found, expected = np.random.default_rng(seed), np.zeros(n), mean
+    for t in range(n):
+        found[t] = rng.poisson(rng.gamma(size, expected / size))
+        expected = 0.2 * mean + 0.3 * found[t] + 0.5 * expected
+    return found
+
+
+def crps(forecast: Forecast, actual: np.ndarray) -> float:
+    """By quantiles of the forecast."""
+    levels = (np.arange(100) + 0.5) / 100
+    loss = actual - forecast.ppf(levels[:, None])
+    return float(2.0 * (loss * (levels[:, None] - (loss < 0.0))).mean())
+
+
+def forecasts(model: BayesianForecaster, y: np.ndarray, horizon: int) -> Iterator[tuple[Forecast, np.ndarray]]:
+    """Forecasts at rolling origins, with what came."""
+    done = 0
+    for origin in range(80, len(y) - horizon, horizon):
+        model.learn(y[done:origin])
+        done = origin
+        yield model.forecast(horizon), y[origin : origin + horizon]
+
+
+@pytest.mark.parametrize("mean", [0.3, 2.0, 20.0])
+def test_intervals_of_counts_contain_their_share(mean: float) -> None:
+    """What lies beyond a limit has at least its nominal share, less the probability of the limit itself."""
+    beyond: dict[float, list[np.ndarray]] = {0.8: [], 0.95: []}
+    rng = np.random.default_rng(0)
+    for seed in range(6):
+        for forecast, actual in forecasts(BayesianForecaster(1, counts=True), intermittent(400, mean, seed), 14):
+            uniform = forecast.cdf(actual) - rng.random(14) * forecast.pdf(actual)
+            for level, found in beyond.items():
+                found.append(np.abs(uniform - 0.5) <= 0.5 * level)
+    assert np.mean(beyond[0.8]) == pytest.approx(0.8, abs=0.05)
+    assert np.mean(beyond[0.95]) == pytest.approx(0.95, abs=0.025)
+
+
+@pytest.mark.parametrize("mean", [0.3, 2.0, 20.0])
+def test_counts_are_forecast_better_as_counts(mean: float) -> None:
+    scores = {True: 0.0, False: 0.0}
+    for seed in range(4):
+        y = intermittent(300, mean, seed + 50)
+        for counts in scores:
+            scores[counts] += sum(crps(*pair) for pair in forecasts(BayesianForecaster(1, counts=counts), y, 14))
+    assert scores[True] < (0.9 if mean < 1.0 else 0.97) * scores[False]
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.zeros(50),
+        np.full(40, 7.0),
+        np.where(np.arange(60) == 40, 1.0, 0.0),
+        np.where(np.arange(200) % 50 == 0, 1e6, 0.0),
+        np.where(np.arange(80) % 3 == 0, np.nan, 2.0),
+        np.array([0.0, 0.0]),
+        np.array([3.0, 0.0, np.nan]),
+        np.floor(np.exp(0.15 * np.arange(120.0))),
+        np.full(30, 1e15),
+    ],
+)
+def test_awkward_counts_have_whole_forecasts(y: np.ndarray) -> None:
+    forecast = BayesianForecaster(7, counts=True).learn(y).forecast(20)
+    low, high = forecast.interval(0.95)
+    found = np.array([low, high, *forecast.sample_paths(3, 0), *forecast.sample(3, 0)])
+    assert np.isfinite(found).all()
+    np.testing.assert_array_equal(found, np.floor(found))
+    assert (forecast.mean > 0.0).all()
+    assert np.isfinite(forecast.std).all()
+    assert (low <= high).all()
+    assert forecast.decomposition.level.shape == (20,)
+
+
+def test_after_zeros_alone_a_count_is_still_possible() -> None:
+    """As with half a count among so many values, Jeffreys' prior of a Poisson rate."""
+    for n in (20, 200):
+        forecast = BayesianForecaster(1, counts=True).learn(np.zeros(n)).forecast(3)
+        np.testing.assert_allclose(forecast.mean, 0.5 / n)
+        assert (forecast.pdf(1.0) > 0.0).all()
+
+
+@pytest.mark.parametrize("wrong", [-1.0, 0.5])
+@pytest.mark.parametrize("revisions", [0, 3])
+def test_what_is_not_a_count_is_refused_and_changes_nothing(wrong: float, revisions: int) -> None:
+    t = np.arange(40.0)
+    model = BayesianForecaster(1, counts=True, revisions=revisions).learn(np.arange(40) % 3, times=t)
+    before = state(model)
+    with pytest.raises(ValueError, match=r"counts 0, 1, 2, \.\.\. for counts=True, got .* at index 1"):
+        model.learn([2.0, wrong], times=t[-1] + np.array([1.0, 2.0]))
+    np.testing.assert_array_equal(state(model), before)
+
+
+def test_counts_are_learned_in_any_split_saved_and_revised(tmp_path: Path) -> None:
+    y, t = intermittent(200, 2.0, 0), np.arange(200.0)
+    whole, parts = BayesianForecaster(7, counts=True).learn(y, times=t), BayesianForecaster(7, counts=True)
+    for at in (slice(0, 1), slice(1, 90), slice(90, 200)):
+        parts.learn(y[at], times=t[at])
+    late = BayesianForecaster(7, counts=True, revisions=5).learn(np.where(t == 198, 9.0, y), times=t)
+    late.learn(y[198], times=198.0)
+    onepass.save(parts, tmp_path / "model.onepass")
+    for model in (
+        parts,
+        late,
+        onepass.load(tmp_path / "model.onepass"),
+        copy.copy(whole),
+        pickle.loads(pickle.dumps(whole)),
+    ):
+        assert model.counts
+        np.testing.assert_array_equal(model.forecast(14).mean, whole.forecast(14).mean)
+        np.testing.assert_array_equal(model.forecast(14).interval()[1], whole.forecast(14).interval()[1])
+
+
+def test_seasons_of_counts_are_followed() -> None:
+    rate = np.tile([0.2, 0.2, 0.5, 2.0, 4.0, 8.0, 0.2], 60)
+    y = np.random.default_rng(0).poisson(rate).astype(float)
+    forecast = BayesianForecaster(7, counts=True).learn(y).forecast(7)
+    np.testing.assert_allclose(forecast.mean, rate[:7], atol=0.5, rtol=0.25)
+    assert forecast.pdf(0.0)[0] > 0.6
+    assert forecast.pdf(0.0)[5] < 0.05
+
+
+def test_the_variance_of_counts_is_in_proportion_to_the_mean_however_many_steps_are_asked_for() -> None:
+    model = BayesianForecaster(7, counts=True).learn(intermittent(90, 2.0, 0))
+    ratios = np.concatenate([(one.var / one.mean) for one in (model.forecast(20), model.forecast(2))])
+    np.testing.assert_allclose(ratios, ratios[0])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from onepass.forecasting import Member, default_members
+from onepass.forecasting import Member, count_members, default_members
 
 
 @pytest.mark.parametrize("seasons", [(), (4,), (7, 365.25), (12,), (24, 168), (52.18,), (48, 336), (5.5,), (400,)])
@@ -30,3 +30,11 @@ def test_lags_of_the_season_are_among_those_of_its_members() -> None:
 def test_wrong_members_are_refused(options: dict[str, object], words: str) -> None:
     with pytest.raises((ValueError, TypeError), match=words):
         Member(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seasons", [(), (4,), (7, 365.25), (12,), (24, 168), (52.18,), (2,), (8766,)])
+def test_counts_have_levels_among_their_members(seasons: tuple[float, ...]) -> None:
+    members = count_members(seasons)
+    assert 3 <= len(members) <= 7
+    assert len(set(members)) == len(members)
+    assert any(not member.difference and not member.logarithm and member.lags == (1,) for member in members)

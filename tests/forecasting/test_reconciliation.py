@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onepass.forecasting import BayesianForecaster, Forecast, reconcile
+from onepass.forecasting import BayesianForecaster, CountForecast, Forecast, reconcile
 
 KEYS = ["all", "north", "south", "a", "b", "c", "d"]
 HIERARCHY = {"all": ["north", "south"], "north": ["a", "b"], "south": ["c", "d"]}
@@ -141,3 +141,13 @@ def test_forecasts_must_be_over_the_same_steps() -> None:
         reconcile(given, HIERARCHY)
     with pytest.raises(TypeError, match="objects of"):
         reconcile({"a": 3.0}, {})  # type: ignore[dict-item]
+
+
+def test_forecasts_of_counts_stay_counts() -> None:
+    own = {"a": (0.4, 0.5), "b": (2.0, 3.0), "all": (5.0, 9.0)}
+    given = {key: CountForecast(np.array([mean]), np.array([[var]])) for key, (mean, var) in own.items()}
+    found = reconcile(given, {"all": ["a", "b"]})
+    assert found["all"].mean[0] == pytest.approx(found["a"].mean[0] + found["b"].mean[0])
+    for forecast in found.values():
+        high = forecast.interval(0.8)[1]
+        assert high == np.floor(high)

@@ -209,6 +209,7 @@ def models() -> dict[str, Any]:
         "anomaly-scorer": onepass.forecasting.AnomalyScorer(2, 3).learn(score),
         "detection-model": detection_model(score),
         "forecaster": onepass.BayesianForecaster(2, 3).learn(score),
+        "forecaster-of-counts": onepass.BayesianForecaster(2, 3, counts=True).learn(label),
         "series-model": series_model(score),
         "forecasting-fleet": onepass.forecasting.ForecastingFleet(2, 3).learn(score, keys=keys),
         "bandit": bandit(X, arms=["a", "b", 3], drift="auto", standardize=True),

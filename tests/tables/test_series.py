@@ -293,6 +293,14 @@ def test_each_row_is_counted_once(tmp_path: Path) -> None:
 
 
 def test_columns_can_be_kept_as_data() -> None:
-    columns = SeriesColumns("date", "y", "shop", ("price", "promo"), "last", {"date": {"dates": True}})
+    columns = SeriesColumns("date", "y", "shop", ("price", "promo"), "last", written={"date": {"dates": True}})
     data = json.loads(json.dumps(columns.to_data()))
     assert SeriesColumns.from_data(data) == columns
+
+
+def test_values_that_are_not_counts_are_rejected_and_means_of_counts_are_rounded(tmp_path: Path) -> None:
+    lines = ["2024-01-01,3", "2024-01-02,-1", "2024-01-03,1", "2024-01-03,4", "2024-01-04,0.5", "2024-01-05,"]
+    table = read(tmp_path, [*lines, "2024-01-06,2", "2024-01-07,5"], counts=True, duplicates="mean")
+    assert [reject.line for _, reject in table.rejects] == [3, 6]
+    assert all("not a count" in str(reject.reason) for _, reject in table.rejects)
+    np.testing.assert_equal(table.series[0].values, [3.0, np.nan, 2.0, np.nan, np.nan, 2.0, 5.0])

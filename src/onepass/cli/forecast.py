@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["forecast"]
 
 _MOST_SHOWN = 8  # rows of the forecast
-_OF_NEW = ("time", "target", "by", "inputs", "season", "duplicates", "revisions", "compare")
+_OF_NEW = ("time", "target", "by", "inputs", "season", "duplicates", "revisions", "counts", "compare")
 
 
 @click.command(
@@ -29,6 +29,7 @@ _OF_NEW = ("time", "target", "by", "inputs", "season", "duplicates", "revisions"
     examples=(
         "onepass forecast sales.csv --time date --target sales --horizon 30 --out next.csv --html next.html",
         "onepass forecast sales.csv --time date --target sales --by store --inputs price,promo --horizon 14",
+        "onepass forecast calls.csv --time day --target calls --counts --horizon 14",
         "onepass forecast load.parquet --time hour --target mw --horizon 48 --model load.onepass",
         "onepass forecast tonight.csv --model load.onepass --horizon 48 --out next.csv",
     ),
@@ -59,6 +60,12 @@ _OF_NEW = ("time", "target", "by", "inputs", "season", "duplicates", "revisions"
     show_default=True,
     metavar="STEPS",
     help="Of a new model: of how many of the last steps later files may correct values, at most a tenth of the series.",
+)
+@click.option(
+    "--counts",
+    is_flag=True,
+    help="The values are counts 0, 1, 2, ..., such as daily sales of one article: limits are whole numbers, and rows "
+    "with other values are rejected.",
 )
 @click.option(
     "--compare",
@@ -156,7 +163,8 @@ class _Job(NamedTuple):
         from onepass.tables.series_rows import SeriesColumns
 
         given = self.given
-        columns = SeriesColumns(given["time"], given["target"], given["by"], given["inputs"], given["duplicates"])
+        names = (given[name] for name in ("time", "target", "by", "inputs", "duplicates", "counts"))
+        columns = SeriesColumns(*names)
         table = read_series(self.read.sources, columns, self.read.notation, seasons=given["season"])
         self.read.tell_found(self.console, log, table)
         known = SeriesModel(table, self.horizon, given["revisions"])

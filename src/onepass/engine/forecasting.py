@@ -27,6 +27,7 @@ from cython.cimports.onepass.engine.lag_sums import (
     AT_ERROR_SIZE,
     AT_EVIDENCE,
     AT_FAR,
+    AT_FORECASTS,
     AT_HIGHEST,
     AT_LAST,
     AT_LENGTH,
@@ -44,6 +45,7 @@ from cython.cimports.onepass.engine.lag_sums import (
     AT_SCORED,
     AT_SIZE,
     AT_SIZED,
+    AT_SQUARED_ERRORS,
     AT_STEP,
     KIND_INPUT,
     MEMBER_NOISE,
@@ -77,6 +79,7 @@ _MOST_LOG = cython.declare(cython.double, 690.0)
 _MOST_RELATIVE = cython.declare(cython.double, 3.0)
 _WRONG_SHARE = cython.declare(cython.double, 0.02)  # of values that may be anywhere, in the evidence
 _NEAR = cython.declare(cython.Py_ssize_t, 4)  # steps on either side that a quantile is tracked with
+_KEPT = cython.declare(cython.double, 0.994)  # of the sums of squared errors, with each further one
 _OUTSIDE = cython.declare(cython.double, 0.05)
 _HALF_LOG_2PI = cython.declare(cython.double, 0.9189385332046727)
 _MEAN_DISTANCE = cython.declare(cython.double, 0.7978845608028654)
@@ -362,13 +365,24 @@ def _score(plan, record, sizing, y, held_back):
             weights[at] += weight
     combined = record + plan.at_combined
     error = fabs(y - combined[h])
-    z = min(error / max(combined[horizon + h], 1e-300), _MOST_Z) if y == y and not young else NAN
-    if z == z:
+    if error == error and not held_back:
+        record[AT_SQUARED_ERRORS] = _KEPT * record[AT_SQUARED_ERRORS] + error * error
+        record[AT_FORECASTS] = _KEPT * record[AT_FORECASTS] + max(combined[h], 0.0)
+    combined[h] = error / max(combined[2 * horizon + h], 1e-300)  # from now on the error in spreads
+    z = _in_deviations(plan, record, h)
+    if z == z and not young:
         record[AT_SIZE] += z / (sizing[SIZING_HEAD + h] * horizon)
         record[AT_SIZED] += 1.0 / horizon
-    combined[h] = error / max(combined[2 * horizon + h], 1e-300)  # from now on the error in spreads
-    combined[horizon + h] = z  # and in deviations
     record[AT_STEP] += 1.0
+
+
+def _in_deviations(plan, record, h):
+    """The error of a step that has been scored, in predicted deviations; NaN if its value was missing."""
+    combined = record + plan.at_combined + h
+    horizon = plan.horizon
+    if combined[0] != combined[0]:
+        return NAN
+    return min(combined[0] * combined[2 * horizon] / max(combined[horizon], 1e-300), _MOST_Z)
 
 
 def _was_young(record, since):
@@ -401,12 +415,12 @@ def _finish(plan, record, sizing):
             sizing[SIZING_YOUNG] *= exp(_YOUNG_RATE / horizon * _outside(plan, record, quantiles[h], h, h + 1))
         sizing[SIZING_YOUNG] = max(sizing[SIZING_YOUNG], 1.0)
         return
-    errors = record + plan.at_combined + horizon  # in deviations
     ratio = 0.0
     known = 0.0
     for h in range(horizon):
-        if errors[h] == errors[h]:
-            ratio += errors[h] / sizes[h]
+        z = _in_deviations(plan, record, h)
+        if z == z:
+            ratio += z / sizes[h]
             known += 1.0
     if known == 0.0:
         return
@@ -421,8 +435,9 @@ def _finish(plan, record, sizing):
     # The log of a normal quantile moves the share outside by a quarter of its change: the best rate is 4 over n.
     quantile_rate = 4.0 / (200.0 + min(n, sizing[SIZING_SERIES]))
     for h in range(horizon):
-        if errors[h] == errors[h]:
-            sizes[h] += rate * (errors[h] - sizes[h])
+        z = _in_deviations(plan, record, h)
+        if z == z:
+            sizes[h] += rate * (z - sizes[h])
         quantiles[h] *= exp(
             quantile_rate * _outside(plan, record, quantiles[h], max(h - _NEAR, 0), min(h + _NEAR + 1, horizon))
         )
@@ -432,12 +447,12 @@ def _finish(plan, record, sizing):
 def _learn_phases(plan, record, sizes, ratio):
     """Learn from a forecast whose values have all come how large errors are by phase, relative to their mean."""
     h: cython.Py_ssize_t
-    errors = record + plan.at_combined + plan.horizon
     visits = record[AT_SCORED] * plan.horizon / plan.season
     for h in range(plan.horizon):
-        if errors[h] == errors[h]:
+        z = _in_deviations(plan, record, h)
+        if z == z:
             own = record + plan.at_phases + _phase(plan, record, h - plan.horizon)
-            own[0] += (errors[h] / (sizes[h] * ratio) - 1.0 - own[0]) / (_PRIOR_VISITS + min(visits, _MOST_VISITS))
+            own[0] += (z / (sizes[h] * ratio) - 1.0 - own[0]) / (_PRIOR_VISITS + min(visits, _MOST_VISITS))
 
 
 def _one_ahead(plan, record, work):

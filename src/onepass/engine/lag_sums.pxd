@@ -24,7 +24,9 @@ cpdef enum:
     AT_READY = 19  # whether there are weights of members
     AT_FAR = 20  # sum of the errors of values in a row that were far away
     AT_SIZED = 21  # sum of those forecasts' weights
-    HEAD = 22
+    AT_SQUARED_ERRORS = 22  # of forecasts several steps ahead, running sum
+    AT_FORECASTS = 23  # their running sum, of those above 0
+    HEAD = 24
 
 cdef enum:
     KIND_INPUT = 3  # of a column: see `Plan`

@@ -17,7 +17,7 @@ from scipy.special import ndtri
 from onepass._extras import MissingExtraError, is_installed
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_floats_or_nan, one_of
-from onepass.evaluation.metrics import gaussian_crps
+from onepass.evaluation.metrics import ensemble_crps, gaussian_crps
 from onepass.forecasting.members import as_seasons
 from onepass.tables.series import Series, SeriesTable
 from onepass.tables.series_model import Forecasters, new_forecasters
@@ -33,6 +33,7 @@ LEVELS = (0.8, 0.95)
 _FEWEST = 8  # values before the first origin
 _MOST_SERIES = 100  # that are scored; all are learned
 _ORIGINS = 10
+_QUANTILES = (np.arange(200) + 0.5) / 200  # of counts, by which they are scored
 _LONGEST_ETS = 400  # steps of a season that exponential smoothing is given
 
 Interval = tuple[FloatArray, FloatArray]
@@ -42,7 +43,7 @@ class _Guess(NamedTuple):
     """A forecast as it is scored."""
 
     mean: FloatArray
-    std: FloatArray
+    crps: Callable[[FloatArray], FloatArray]  # of the actual values
     intervals: tuple[Interval, ...]  # one for each of LEVELS
 
 
@@ -64,13 +65,13 @@ class _Tally:
     def add(self, guess: _Guess, actual: FloatArray, scale: float) -> None:
         """Score a forecast; of some steps the actual value may be missing."""
         known = np.flatnonzero(np.isfinite(actual))
-        y, mean, std = actual[known], guess.mean[known], guess.std[known]
+        y, mean = actual[known], guess.mean[known]
         size = np.abs(y) + np.abs(mean)
         error = np.abs(y - mean)
         self.smape.append(float(np.mean(200.0 * np.divide(error, size, out=np.zeros_like(error), where=size > 0.0))))
         if scale > 0.0:
             self.mase.append(float(error.mean() / scale))
-            self.crps.append(float(gaussian_crps(y, mean, std).mean() / scale))
+            self.crps.append(float(guess.crps(actual)[known].mean() / scale))
         self.counts[known] += 1
         for number, (low, high) in enumerate(guess.intervals):
             self.inside[number, known] += (low[known] <= y) & (y <= high[known])
@@ -296,7 +297,11 @@ def _score(
 
 def _ours(model: Forecasters, key: str, steps: int, ahead: FloatArray) -> _Guess:
     found = model.forecast(key, steps, ahead)
-    return _Guess(found.mean, found.std, tuple(found.interval(level) for level in LEVELS))
+    limits = tuple(found.interval(level) for level in LEVELS)
+    if found.is_count:
+        counts = found.ppf(_QUANTILES[:, None])
+        return _Guess(found.mean, lambda y: ensemble_crps(y, counts), limits)
+    return _Guess(found.mean, lambda y: gaussian_crps(y, found.mean, found.std), limits)
 
 
 def _naive(past: FloatArray, steps: int, period: int) -> _Guess:
@@ -313,7 +318,8 @@ def _naive(past: FloatArray, steps: int, period: int) -> _Guess:
 
 def _gaussian(mean: FloatArray, std: FloatArray) -> _Guess:
     halves = [ndtri(0.5 + 0.5 * level) * std for level in LEVELS]
-    return _Guess(mean, std, tuple((mean - half, mean + half) for half in halves))
+    limits = tuple((mean - half, mean + half) for half in halves)
+    return _Guess(mean, lambda y: gaussian_crps(y, mean, std), limits)
 
 
 def _ets(past: FloatArray, steps: int, period: int) -> _Guess:

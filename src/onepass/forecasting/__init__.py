@@ -3,9 +3,9 @@
 from onepass.forecasting.anomalies import AnomalyScorer, AnomalyScores
 from onepass.forecasting.components import Components
 from onepass.forecasting.fleet import ForecastingFleet
-from onepass.forecasting.forecast import Forecast
+from onepass.forecasting.forecast import CountForecast, Forecast
 from onepass.forecasting.forecaster import BayesianForecaster
-from onepass.forecasting.members import Member, default_members
+from onepass.forecasting.members import Member, count_members, default_members
 from onepass.forecasting.reconciliation import reconcile
 from onepass.forecasting.revisions import TooLateError
 
@@ -14,10 +14,12 @@ __all__ = [
     "AnomalyScores",
     "BayesianForecaster",
     "Components",
+    "CountForecast",
     "Forecast",
     "ForecastingFleet",
     "Member",
     "TooLateError",
+    "count_members",
     "default_members",
     "reconcile",
 ]

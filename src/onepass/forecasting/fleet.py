@@ -18,15 +18,24 @@ from onepass.forecasting.components import Origin
 from onepass.forecasting.forecast import Forecast
 from onepass.forecasting.forecaster import (
     FAR,
-    LARGEST,
     NEVER,
     as_inputs,
+    check_values,
     filled,
-    forecast_record,
+    forecast_counts,
+    forecast_values,
     inputs_ahead,
 )
 from onepass.forecasting.long_tables import LIBRARIES, as_input_names, as_level, as_library, columns_of, library_of
-from onepass.forecasting.members import Member, as_members, as_seasons, default_horizon, default_members, make_plan
+from onepass.forecasting.members import (
+    Member,
+    as_members,
+    as_seasons,
+    count_members,
+    default_horizon,
+    default_members,
+    make_plan,
+)
 from onepass.forecasting.population import learn_priors, sampled
 from onepass.forecasting.revisions import RecentRows
 from onepass.forecasting.times import MOST_GAP, MOST_STEPS, Clock, Times, as_times
@@ -58,6 +67,8 @@ class ForecastingFleet:
         learned from values that can no longer change.
     inputs : sequence of str
         Names of the inputs, such as prices or holidays: columns of tables, or in their order of ``X``.
+    counts : bool
+        As for `BayesianForecaster`, of all series.
 
     Examples
     --------
@@ -82,10 +93,13 @@ class ForecastingFleet:
         outliers: bool = False,
         revisions: int = 0,
         inputs: Sequence[str] = (),
+        counts: bool = False,
     ) -> None:
         self._seasons = as_seasons(season_length)
         self.horizon = default_horizon(self._seasons) if horizon is None else as_count(horizon, "horizon")
-        self.members = default_members(self._seasons) if members is None else as_members(members)
+        self.counts = as_flag(counts, "counts")
+        default = count_members if self.counts else default_members
+        self.members = default(self._seasons) if members is None else as_members(members)
         self.outliers = as_flag(outliers, "outliers")
         season = round(self._seasons[0]) if self._seasons and self._seasons[0] <= 30 else 1
         self.inputs = as_input_names(inputs)
@@ -114,8 +128,7 @@ class ForecastingFleet:
         names = keys.tolist() if isinstance(keys, np.ndarray) else list(keys)
         if values.ndim != 1 or len(names) != len(values):
             raise ValueError(f"keys must name the series of each of the {values.size} values, got {len(names)}")
-        if np.nanmax(np.abs(values), initial=0.0) > LARGEST:
-            raise ValueError(f"y must not be beyond {LARGEST:g}: choose larger units")
+        check_values(values, counts=self.counts)
         given = as_inputs(X, len(values), len(self.inputs), single=np.ndim(y) == 0)
         self._learn_rows(values, given, names)
         return self
@@ -155,8 +168,7 @@ class ForecastingFleet:
             With ``revisions`` values may come late and be corrected.
         """
         names, times, values, inputs = columns_of(frame, ("unique_id", "ds", "y"), self.inputs)
-        if np.nanmax(np.abs(values), initial=0.0) > LARGEST:
-            raise ValueError(f"y must not be beyond {LARGEST:g}: choose larger units")
+        check_values(values, counts=self.counts)
         if self._recent is not None:
             if len(names):
                 self._revise(self._recent, names, times, np.column_stack([values, inputs]))
@@ -315,7 +327,8 @@ class ForecastingFleet:
         ahead = inputs_ahead(self._plan, record, X, work.horizon)
         with threads_for(self._plan.most_weights):
             origin = Origin(self._plan, self.members, self._seasons, record, ahead, self._priors)
-            return forecast_record(origin, sizing, work)
+            make = forecast_counts if self.counts else forecast_values
+            return make(origin, sizing, work)
 
     def _record_of(self, key: Hashable) -> tuple[FloatArray, FloatArray]:
         """The record of a series and the sizes of intervals, after the values that may still change."""
@@ -459,6 +472,7 @@ class ForecastingFleet:
             "horizon": self.horizon,
             "members": [member.to_data() for member in self.members],
             "outliers": self.outliers,
+            "counts": self.counts,
             "inputs": list(self.inputs),
             "library": self._library,
             "keys": list(self._slots),
@@ -493,6 +507,7 @@ class ForecastingFleet:
             outliers=parameters["outliers"],
             revisions=parameters["revisions"],
             inputs=parameters["inputs"],
+            counts=parameters["counts"],
         )
         new._library = None if parameters["library"] is None else one_of(parameters["library"], LIBRARIES, "library")
         keys = parameters["keys"]

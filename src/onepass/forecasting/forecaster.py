@@ -13,6 +13,7 @@ from onepass.engine.forecasting import ForecastWorkspace, empty_sizing, forecast
 from onepass.engine.lag_sums import (
     AT_CHANGES,
     AT_EVIDENCE,
+    AT_FORECASTS,
     AT_LAST,
     AT_LOWEST,
     AT_MISSING,
@@ -20,24 +21,46 @@ from onepass.engine.lag_sums import (
     AT_OBSERVED,
     AT_OUTLIERS,
     AT_READY,
+    AT_SQUARED_ERRORS,
     Plan,
 )
 from onepass.engine.threads import threads_for
 from onepass.files.state import Arrays, Parameters, as_number, as_tally, nested, sized_or_nan, under
 from onepass.forecasting.components import Components, Origin
-from onepass.forecasting.forecast import Forecast, MemberForecast
+from onepass.forecasting.forecast import CountForecast, Forecast, MemberForecast
 from onepass.forecasting.long_tables import as_input_names
-from onepass.forecasting.members import Member, as_members, as_seasons, default_horizon, default_members, make_plan
+from onepass.forecasting.members import (
+    Member,
+    as_members,
+    as_seasons,
+    count_members,
+    default_horizon,
+    default_members,
+    make_plan,
+)
 from onepass.forecasting.revisions import RecentValues
 from onepass.forecasting.times import Clock, Times, as_times
+from onepass.likelihoods.base import refuse_first
+from onepass.likelihoods.whole_numbers import WholeNumbers
 
-__all__ = ["FAR", "LARGEST", "NEVER", "BayesianForecaster", "as_inputs", "filled", "forecast_record", "inputs_ahead"]
+__all__ = [
+    "FAR",
+    "NEVER",
+    "BayesianForecaster",
+    "as_inputs",
+    "check_values",
+    "filled",
+    "forecast_counts",
+    "forecast_values",
+    "inputs_ahead",
+]
 
 _CANDIDATES = (7, 12, 24)  # seasons of a series about which nothing is known
 FAR = 8.0  # deviations from which on a value may be wrong, or a new level
 NEVER = 1e300
 LARGEST = 1e100  # of values, whose squares must be finite
 _NORMAL_95 = 1.959963984540054
+_EXPECTED_ERRORS = 5.0  # steps for which the variance of counts is what members expect
 
 
 class BayesianForecaster:
@@ -66,6 +89,10 @@ class BayesianForecaster:
         for none. The result is that of the values in the order of their times, of each step the one that came last.
     inputs : sequence of str
         Names of the inputs, if there are any and they are to be known by name.
+    counts : bool
+        Whether values are counts 0, 1, 2, ..., such as daily sales of one article. Forecasts are distributions over
+        whole numbers then, see `onepass.forecasting.CountForecast`, and the members are those of
+        `onepass.forecasting.count_members`.
 
     Examples
     --------
@@ -98,6 +125,7 @@ class BayesianForecaster:
         outliers: bool = False,
         revisions: int = 0,
         inputs: Sequence[str] = (),
+        counts: bool = False,
     ) -> None:
         if isinstance(season_length, str):
             one_of(season_length, ("auto",), "season_length")
@@ -107,10 +135,13 @@ class BayesianForecaster:
         self._horizon = None if horizon is None else as_count(horizon, "horizon")
         self._members = None if members is None else as_members(members)
         self.outliers = as_flag(outliers, "outliers")
+        self.counts = as_flag(counts, "counts")
         self.revisions = as_whole(revisions, "revisions")
         self._recent = RecentValues(self.revisions) if self.revisions else None
         self._settled = (
-            type(self)(season_length, horizon, members=self._members, outliers=outliers) if self.revisions else None
+            type(self)(season_length, horizon, members=self._members, outliers=outliers, counts=counts)
+            if self.revisions
+            else None
         )
         self.inputs = as_input_names(inputs)
         self._clock: Clock | None = None
@@ -143,8 +174,7 @@ class BayesianForecaster:
         values = np.ascontiguousarray(np.atleast_1d(as_floats_or_nan(y, "y")))
         if values.ndim != 1:
             raise ValueError(f"y must be a number or have shape (n,), got shape {values.shape}")
-        if np.nanmax(np.abs(values), initial=0.0) > LARGEST:
-            raise ValueError(f"y must not be beyond {LARGEST:g}: choose larger units")
+        check_values(values, counts=self.counts)
         inputs = as_inputs(X, len(values), self.n_inputs, single=np.ndim(y) == 0)
         if len(values) == 0:
             return self
@@ -282,10 +312,11 @@ class BayesianForecaster:
         return self._plan
 
     def _default_members(self, seasons: tuple[float, ...]) -> tuple[Member, ...]:
+        default = count_members if self.counts else default_members
         if self._seasons is None and self._clock is None:
             candidates = [Member(lags=(1, 2, m), difference=m) for m in _CANDIDATES]
-            return (*default_members(()), *candidates)
-        return default_members(seasons)
+            return (*default(()), *candidates)
+        return default(seasons)
 
     def _workspace(self, horizon: int) -> ForecastWorkspace:
         if horizon not in self._work:
@@ -313,7 +344,8 @@ class BayesianForecaster:
         assert self._members is not None
         with threads_for(plan.most_weights):
             origin = Origin(plan, self._members, self._seasons or (), self._record[0].copy(), ahead, self._priors)
-            return forecast_record(origin, self._sizing, self._workspace(steps))
+            make = forecast_counts if self.counts else forecast_values
+            return make(origin, self._sizing, self._workspace(steps))
 
     # What is known.
 
@@ -382,6 +414,7 @@ class BayesianForecaster:
             "first": None if self._first is None else _to_json(self._first[0]),
             "revisions": self.revisions,
             "inputs": list(self.inputs),
+            "counts": self.counts,
         }
         first = np.zeros(0) if self._first is None else self._first[1]
         arrays = {"record": self._record[0].copy(), "sizing": self._sizing.copy(), "first_inputs": first}
@@ -402,6 +435,7 @@ class BayesianForecaster:
             outliers=parameters["outliers"],
             revisions=parameters["revisions"],
             inputs=parameters["inputs"],
+            counts=parameters["counts"],
         )
         if parameters["clock"] is not None:
             new._clock = Clock.from_data(parameters["clock"])
@@ -421,27 +455,70 @@ class BayesianForecaster:
         return new
 
 
-def forecast_record(origin: Origin, sizing: FloatArray, work: ForecastWorkspace) -> Forecast:
-    """The forecast of one series, over the steps of the workspace."""
-    plan, record = origin.plan, origin.record
-    found = forecast_series(plan, record, origin.ahead, origin.priors, sizing, work)
+def forecast_values(origin: Origin, sizing: FloatArray, work: ForecastWorkspace) -> Forecast:
+    """The forecast of one series of numbers, over the steps of the workspace."""
+    record = origin.record
+    found = forecast_series(origin.plan, record, origin.ahead, origin.priors, sizing, work)
     limit = 0.0 if record[AT_LOWEST] >= 0.0 else None
     if np.isnan(found[0, 0]):
-        return _random_walk(plan, record, work.horizon, limit)
-    mean, std = found[0], found[1] * found[2] / _NORMAL_95
-    means, _, correlation, shares = work.arrays
+        return Forecast(*_random_walk(origin.plan, record, work.horizon), limit=limit)
+    cov = _covariance(found[1] * found[2] / _NORMAL_95, work)
+    return Forecast(found[0], cov, limit=limit, members=_member_forecasts(origin, work), origin=origin)
+
+
+def forecast_counts(origin: Origin, sizing: FloatArray, work: ForecastWorkspace) -> CountForecast:
+    """The forecast of one series of counts, over the steps of the workspace.
+
+    The variance of a count is in proportion to its mean, by the ratio of the sums of earlier squared errors and of
+    earlier forecasts, to which a few steps are added whose squared errors are what members expect. Neither the mean nor
+    the variance is below what half a count among all values would make it.
+    """
+    record = origin.record
+    found = forecast_series(origin.plan, record, origin.ahead, origin.priors, sizing, work)
+    least = 0.5 / record[AT_OBSERVED]
+    if np.isnan(found[0, 0]):
+        mean, cov = _random_walk(origin.plan, record, work.horizon)
+        mean = np.maximum(mean, least)
+        return CountForecast(mean, cov + np.diag(mean))
+    mean = np.maximum(found[0], least)
+    expected, squares = _last_test(origin.plan, record)
+    dispersion = (record[AT_SQUARED_ERRORS] + _EXPECTED_ERRORS * squares) / (
+        record[AT_FORECASTS] + _EXPECTED_ERRORS * max(expected, least)
+    )
+    cov = _covariance(np.sqrt(np.maximum(dispersion * mean, least)), work)
+    return CountForecast(mean, cov, members=_member_forecasts(origin, work), origin=origin)
+
+
+def _last_test(plan: Plan, record: FloatArray) -> tuple[float, float]:
+    """Mean of the last test forecast over its steps, and of the squares of its deviations."""
+    m, h = plan.n_members, plan.horizon
+    shares = record[plan.at_shares : plan.at_shares + m]
+    pending = record[plan.at_pending : plan.at_pending + m * h].reshape(m, h)
+    deviations = record[plan.at_combined + h : plan.at_combined + 2 * h]
+    return float((shares[shares > 0.0] @ pending[shares > 0.0]).mean()), float(np.square(deviations).mean())
+
+
+def _covariance(std: FloatArray, work: ForecastWorkspace) -> FloatArray:
+    """Covariance of steps with these deviations and the correlations of the last forecast."""
+    _, _, correlation, _ = work.arrays
+    cov: FloatArray = correlation * np.outer(std, std)
+    np.fill_diagonal(cov, np.maximum(np.square(std), 1e-300))
+    return cov
+
+
+def _member_forecasts(origin: Origin, work: ForecastWorkspace) -> list[MemberForecast]:
+    """The members that had a forecast, those with the largest share first."""
+    means, _, _, shares = work.arrays
     parts = [
         MemberForecast(member, float(share), own.copy())
         for member, share, own in zip(origin.members, shares, means, strict=True)
         if share > 0.0
     ]
-    cov = correlation * np.outer(std, std)
-    np.fill_diagonal(cov, np.maximum(np.square(std), 1e-300))
-    return Forecast(mean, cov, limit=limit, members=sorted(parts, key=lambda part: -part.share), origin=origin)
+    return sorted(parts, key=lambda part: -part.share)
 
 
-def _random_walk(plan: Plan, record: FloatArray, steps: int, limit: float | None) -> Forecast:
-    """What is left of a forecast where no member has one: the last value, with changes as large as they were.
+def _random_walk(plan: Plan, record: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
+    """Mean and covariance where no member has a forecast: the last value, with changes as large as they were.
 
     So it is with two or three values, and after a gap so long that nothing is left of what is known.
     """
@@ -450,7 +527,15 @@ def _random_walk(plan: Plan, record: FloatArray, steps: int, limit: float | None
     usual = record[AT_CHANGES] / max(record[AT_N_CHANGES], 1.0)
     size = max(change, usual, 1e-3 * abs(record[AT_LAST]), 1e-9)
     h = record[AT_MISSING] + np.arange(1.0, steps + 1.0)
-    return Forecast(np.full(steps, record[AT_LAST]), size**2 * np.minimum.outer(h, h), limit=limit)
+    return np.full(steps, record[AT_LAST]), size**2 * np.minimum.outer(h, h)
+
+
+def check_values(values: FloatArray, *, counts: bool) -> None:
+    """Refuse values whose squares would not be finite, and what is not a count where all values are."""
+    if np.nanmax(np.abs(values), initial=0.0) > LARGEST:
+        raise ValueError(f"y must not be beyond {LARGEST:g}: choose larger units")
+    if counts:
+        refuse_first(values, WholeNumbers().impossible(values), "counts 0, 1, 2, ... for counts=True")
 
 
 def _to_json(value: float) -> Any:

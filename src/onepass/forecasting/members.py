@@ -16,7 +16,7 @@ import numpy as np
 from onepass._validation import as_count, as_flag, as_positive, as_share, as_whole
 from onepass.engine.lag_sums import Plan
 
-__all__ = ["Member", "as_members", "as_seasons", "default_horizon", "default_members", "make_plan"]
+__all__ = ["Member", "as_members", "as_seasons", "count_members", "default_horizon", "default_members", "make_plan"]
 
 _TIER_LAGS = (1, 2, 4, 8, 14, 28, 54, 80, 110, 200, 400)
 """The longest lags that a member begins with, while a series is short."""
@@ -113,6 +113,33 @@ def default_members(seasons: Sequence[float] = ()) -> tuple[Member, ...]:
     if short:
         return _short_season(short[0], [m for m in lengths if m > _LONG])
     return _long_season(lengths[0])
+
+
+def count_members(seasons: Sequence[float] = ()) -> tuple[Member, ...]:
+    """The members of a forecaster of counts: mostly levels, since changes of few counts say little.
+
+    Examples
+    --------
+    >>> len(count_members()), len(count_members([7]))
+    (4, 6)
+    """
+    lengths = as_seasons(seasons)
+    if not lengths:
+        return (
+            Member(lags=(1,)),
+            Member(lags=(1,), forgetting=0.98),
+            Member(lags=range(1, 9), forgetting=0.99),
+            Member(lags=range(1, 15)),
+        )
+    waves = tuple((m, range(1, min(int(m / 2), 6) + 1)) for m in lengths)
+    m = round(lengths[0])
+    of_season = {"lags": [1, 2, 3, m, 2 * m, 3 * m], "difference": m} if m <= _LONG else {"lags": range(1, 15)}
+    return (
+        Member(lags=(1,), forgetting=0.98),
+        Member(lags=(1,), waves=waves, forgetting=0.99),
+        *_both(lags=range(1, 4), waves=waves),
+        *_both(**of_season),
+    )
 
 
 _LONG = 200  # steps of a season that lags can reach across easily

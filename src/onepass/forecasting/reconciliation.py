@@ -51,7 +51,8 @@ def reconcile(
     Returns
     -------
     dict from keys to Forecast
-        Its decomposition is only a level.
+        Its decomposition is only a level. Forecasts of counts stay such: where a mean would be below 0 it is 0, and the
+        sums differ by that much.
 
     Examples
     --------
@@ -87,7 +88,7 @@ def _conditioned(forecast: Forecast, mean: FloatArray, with_sums: FloatArray, fa
     cov = forecast.cov - with_sums.T @ cho_solve(factor, with_sums)
     cov = 0.5 * (cov + cov.T)
     np.fill_diagonal(cov, np.maximum(np.diag(cov), 1e-300))
-    return Forecast(mean, cov, limit=forecast.limit)
+    return forecast.with_moments(mean, cov)
 
 
 def _means(forecasts: Mapping[Key, Forecast]) -> FloatArray:

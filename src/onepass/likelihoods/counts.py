@@ -5,6 +5,7 @@ function and quantiles are here too: a mean and a variance say little about numb
 skewed.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -20,6 +21,7 @@ from onepass.likelihoods.base import LOG_NOISE, Likelihood, LogNoise, refuse_fir
 from onepass.likelihoods.mixtures import Components
 
 __all__ = [
+    "FARTHEST",
     "LARGEST",
     "WIDEST",
     "Counts",
@@ -31,6 +33,7 @@ __all__ = [
     "dispersion_of",
     "log_normal",
     "log_rates",
+    "smallest_reaching",
 ]
 
 WIDEST = 4.0
@@ -41,7 +44,8 @@ beyond that it says nothing but how far the tail of the belief was followed. Int
 """
 LARGEST = 1e15
 """Quantiles stop there: above it not every whole number is a float."""
-_FARTHEST = 6.0  # standard normal number up to which where a count lies is found by its distribution function
+FARTHEST = 6.0
+"""Standard normal number up to which where a count lies is found by its distribution function."""
 _POISSON = 1e-9  # a dispersion below which counts are Poisson to rounding
 _NODES = np.linspace(-5.0, 5.0, 41)  # in standard deviations of the log rate
 _WEIGHTS = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
@@ -99,14 +103,14 @@ class Counts(Likelihood):
 
     def tracking_score(self, parts: Components, y: FloatArray) -> FloatArray:
         """That of the middle of the count's own step."""
-        z = ndtri(np.clip(0.5 * (_cdf(parts, y) + _cdf(parts, y - 1.0)), ndtr(-_FARTHEST), ndtr(_FARTHEST)))
-        edge = count_quantile(parts, ndtr(np.where(y < _mean(parts), -_FARTHEST, _FARTHEST)))
-        beyond = np.where(np.abs(z) < 0.999 * _FARTHEST, 0.0, (y - edge) / _std(parts))
+        z = ndtri(np.clip(0.5 * (_cdf(parts, y) + _cdf(parts, y - 1.0)), ndtr(-FARTHEST), ndtr(FARTHEST)))
+        edge = count_quantile(parts, ndtr(np.where(y < _mean(parts), -FARTHEST, FARTHEST)))
+        beyond = np.where(np.abs(z) < 0.999 * FARTHEST, 0.0, (y - edge) / _std(parts))
         return np.asarray(z + np.where(z < 0.0, np.minimum(beyond, 0.0), np.maximum(beyond, 0.0)))
 
     def at_normal_score(self, parts: Components, z: FloatArray) -> FloatArray:
         """The smallest count that the distribution function reaches there; far out, the count so many deviations on."""
-        within = np.clip(z, -_FARTHEST, _FARTHEST)
+        within = np.clip(z, -FARTHEST, FARTHEST)
         found = count_quantile(parts, ndtr(within))
         return np.where(z == within, found, np.maximum(np.round(found + (z - within) * _std(parts)), 0.0))
 
@@ -253,7 +257,14 @@ def count_quantile(parts: Components, level: FloatArray) -> FloatArray:
 
     guess = _rough_quantile(*given, level)
     low, high = np.floor(0.8 * guess.min(axis=0)) - 3.0, np.ceil(1.25 * guess.max(axis=0)) + 3.0
-    low = np.maximum(low, -1.0)
+    return smallest_reaching(reached, np.maximum(low, -1.0), high)
+
+
+def smallest_reaching(reached: Callable[[FloatArray], Any], low: FloatArray, high: FloatArray) -> FloatArray:
+    """Smallest whole numbers from 0 on that have reached a level; they are sought first above ``low``, up to ``high``.
+
+    ``low`` is -1 or more, and what is sought lies above it if the level is not reached there.
+    """
     for _ in range(60):
         above = (low >= 0.0) & reached(low)
         if not above.any():

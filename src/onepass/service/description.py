@@ -294,6 +294,8 @@ class Forecaster(Struct, forbid_unknown_fields=True):
     """For how many steps ahead the forecasts are weighed."""
     outliers: bool = False
     """Whether values that are very far off are held back until the next ones show whether they were right."""
+    counts: bool = False
+    """Whether values are counts 0, 1, 2, ..., whose limits are whole numbers."""
     inputs: Names = ()
     """Names of inputs that are known for every step, also ahead, such as prices or holidays."""
     by_key: bool = False

@@ -23,7 +23,7 @@ __all__ = ["REVISIONS", "forecast", "load_series_model"]
 
 REVISIONS = 30
 """Steps of which values may be corrected, unless that is more than a tenth of a series."""
-_OF_NEW = ("by", "inputs", "season", "duplicates", "revisions")
+_OF_NEW = ("by", "inputs", "season", "duplicates", "revisions", "counts")
 
 
 def forecast(
@@ -37,6 +37,7 @@ def forecast(
     season: Any = None,
     duplicates: str = "error",
     revisions: int = REVISIONS,
+    counts: bool = False,
     model: str | PathLike[str] | None = None,
     level: float | Sequence[float] = 0.95,
     reading: ReadOptions = AS_FOUND,
@@ -53,6 +54,7 @@ def forecast(
     season : season length in steps, or several; by default those of the frequency
     duplicates : "error", or what counts of several values of one time: "last", "mean", "sum"
     revisions : of how many last steps a later file may correct values
+    counts : whether values are counts 0, 1, 2, ..., whose limits are whole numbers
     model : file in which the model is kept, to go on with further values; its columns and settings are known then.
         Of a file that it has learned before, only rows at the end are read that are new since. What stood there before
         is kept for ``onepass undo``
@@ -75,8 +77,8 @@ def forecast(
     notation = reading.notation or AS_WRITTEN
     goes_on = time is None and target is None and model is not None
     if goes_on:
-        defaults = (None, (), None, "error", REVISIONS)
-        given = zip(_OF_NEW, (by, tuple(inputs), season, duplicates, revisions), defaults, strict=True)
+        defaults = (None, (), None, "error", REVISIONS, False)
+        given = zip(_OF_NEW, (by, tuple(inputs), season, duplicates, revisions, counts), defaults, strict=True)
         _check_not_given([name for name, value, default in given if value != default])
     with nullcontext() if model is None or not sources else only_writer(Path(model)) as file:
         if model is not None and goes_on:
@@ -88,7 +90,7 @@ def forecast(
                 learned = as_learned(found_files, sources, table.ends, reading)
                 known.learn(table).record(table, learned, new.new + new.corrected)
         elif time is not None and target is not None:
-            columns = SeriesColumns(time, target, by, tuple(inputs), duplicates)
+            columns = SeriesColumns(time, target, by, tuple(inputs), duplicates, counts)
             table = read_series(sources, columns, notation, seasons=season)
             _warn(table)
             known = SeriesModel(table, horizon, revisions)

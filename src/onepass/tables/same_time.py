@@ -63,7 +63,7 @@ def one_per_time(
     others = sorted(set(different) - set(hours))
     if others and columns.duplicates == "error":
         raise _same_time_error(rows.taken(np.isin(group, others)), columns, len(others), len(first))
-    rows, codes = _merged(rows, codes, group, hours, others, columns.duplicates)
+    rows, codes = _merged(rows, codes, group, hours, others, columns)
     n_merged = int(np.isin(group, others).sum()) - len(others)
     return rows, codes, SameTime(int(repeated.sum()), n_merged, len(hours))
 
@@ -117,16 +117,17 @@ def _merged(
     group: NDArray[np.int64],
     hours: Sequence[int],
     others: Sequence[int],
-    duplicates: str,
+    columns: SeriesColumns,
 ) -> tuple[SeriesRows, NDArray[np.int64]]:
     values, inputs = rows.values.copy(), rows.inputs.copy()
     kept = np.ones(len(codes), dtype=bool)
-    for how, groups in (("mean", hours), (duplicates, others)):
+    for how, groups in (("mean", hours), (columns.duplicates, others)):
         for one in groups:
             places = _rows_of(group, one)
             last = places.stop - 1
             if how != "last":
-                values[last] = values[places].mean() if how == "mean" else values[places].sum()
+                merged = values[places].mean() if how == "mean" else values[places].sum()
+                values[last] = np.round(merged) if columns.counts else merged
                 inputs[last] = inputs[places].mean(axis=0)
             kept[places.start : last] = False
     return rows._replace(values=values, inputs=inputs).taken(kept), codes[kept]

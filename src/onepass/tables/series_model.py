@@ -36,7 +36,9 @@ class SeriesForecast(NamedTuple):
     """The last values before it."""
 
     def value_text(self, value: float) -> str:
-        """A value with the digits that its uncertainty leaves."""
+        """A value with the digits that its uncertainty leaves; counts are whole numbers."""
+        if self.forecast.is_count and value == np.floor(value):
+            return f"{value:,.0f}"
         size = float(np.median(self.forecast.std))
         decimals = int(np.clip(1 - np.floor(np.log10(size)), 0, 6)) if size > 0.0 else 2
         return f"{value:,.{decimals}f}"
@@ -57,9 +59,11 @@ class Forecasters:
         self.names = columns.input_names
         self.model: BayesianForecaster | ForecastingFleet
         if columns.by is None:
-            self.model = BayesianForecaster(seasons or 1, horizon, revisions=revisions)
+            self.model = BayesianForecaster(seasons or 1, horizon, revisions=revisions, counts=columns.counts)
         else:
-            self.model = ForecastingFleet(seasons or 1, horizon, revisions=revisions, inputs=self.names)
+            self.model = ForecastingFleet(
+                seasons or 1, horizon, revisions=revisions, inputs=self.names, counts=columns.counts
+            )
             self.model.set_rhythm(Clock(False, 0.0, 1.0))  # of steps, of which the first two may be far apart
 
     def learn(self, series: Sequence[Series], *, gaps: bool = True) -> None:

@@ -48,6 +48,7 @@ class SeriesColumns:
     by : column that says which series a row belongs to, if there are several
     inputs : columns with numbers that are known ahead, such as prices
     duplicates : one of `DUPLICATES`
+    counts : whether values are counts, and others can't be read
     """
 
     time: str
@@ -55,6 +56,7 @@ class SeriesColumns:
     by: str | None = None
     inputs: tuple[str, ...] = ()
     duplicates: str = "error"
+    counts: bool = False
     written: dict[str, Parameters] = field(default_factory=dict)
     """The formats of columns as data, by name; the time's has ``dates``."""
 
@@ -126,6 +128,9 @@ def parse_rows(
     written = dict(columns.written)
     times, zone = _times(arrays[columns.time], columns.time, notation, written, bad, known)
     values = _numbers(arrays[columns.target], columns.target, notation, written, bad, role="target")
+    if columns.counts:
+        for row in np.flatnonzero((values < 0.0) | (values != np.floor(values)) & np.isfinite(values)).tolist():
+            bad.setdefault(row, Reason("not_a_count", columns.target, float(values[row]), "target"))
     inputs = [_numbers(arrays[name], name, notation, written, bad) for name in columns.inputs]
     n = len(times)
     if columns.by is None:

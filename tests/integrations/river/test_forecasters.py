@@ -25,6 +25,17 @@ def test_forecasts_are_those_of_the_forecaster_behind() -> None:
     assert isinstance(model, river.time_series.base.Forecaster)
 
 
+def test_counts_are_predicted_as_whole_numbers() -> None:
+    y = np.random.default_rng(0).poisson(0.5, 80).astype(float)
+    model, own = Forecaster(season_length=1, counts=True), BayesianForecaster(1, counts=True).learn(y)
+    for value in y:
+        model.learn_one(value)
+    assert model.predict(3).ppf(0.9).tolist() == own.forecast(3).ppf(0.9).tolist()
+    assert model.clone().counts
+    with pytest.raises(ValueError, match="counts 0, 1, 2"):
+        model.learn_one(0.5)
+
+
 def test_unknown_inputs_are_refused() -> None:
     model = Forecaster(horizon=3)
     model.learn_one(1.0, {"a": 1.0, "day": "Monday"})

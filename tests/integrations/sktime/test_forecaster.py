@@ -47,6 +47,13 @@ def test_update_learns_what_is_new_and_no_value_twice() -> None:
     assert model.forecaster_.n_seen == 120
 
 
+def test_counts_have_whole_quantiles() -> None:
+    y = pd.Series(np.random.default_rng(0).poisson(0.5, 80), dtype=float)
+    found = OnePassForecaster(1, counts=True).fit(y).predict_quantiles(fh=[1, 2, 3], alpha=[0.1, 0.9])
+    own = BayesianForecaster(1, counts=True).learn(y.to_numpy()).forecast(3)
+    np.testing.assert_array_equal(found.to_numpy(), np.column_stack([own.ppf(0.1), own.ppf(0.9)]))
+
+
 def test_steps_that_are_left_out_are_missing() -> None:
     model = OnePassForecaster(12).fit(Y[:60], X[:60]).update(Y[63:], X[63:])
     values, inputs = Y.to_numpy().copy(), X.to_numpy().copy()

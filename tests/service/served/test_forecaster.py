@@ -66,6 +66,7 @@ def running(tmp_path: Path) -> Any:
             "one": described(),
             "many": described(by_key=True),
             "sales": described(inputs=["promo"]),
+            "calls": described(counts=True),
         }.items():
             found.ask(found.state.create(name, content))
         yield found
@@ -130,6 +131,26 @@ def test_what_was_forecast_one_step_ahead_is_scored(running: Running) -> None:
     assert report["scores"]["mae"] == pytest.approx(np.abs(errors).mean())
     learn(running, "one", [record(75, 1e3)])
     assert running.model("one").metrics()["rows"] == len(errors)  # a late value was not forecast
+
+
+def test_counts_have_whole_limits_and_other_values_are_refused(running: Running) -> None:
+    y = np.random.default_rng(0).poisson(2.0, 60)
+    learn(running, "calls", [record(t, float(value)) for t, value in enumerate(y)])
+    model, found = running.model("calls"), forecast(running, "calls", 5, levels=(0.8,))
+    alone = BayesianForecaster(24, 24, counts=True).learn(y)
+    own = alone.forecast(5)
+    assert [step.intervals[0].upper for step in found.steps] == own.interval(0.8)[1].tolist()
+    assert found.total.intervals[0].upper == own.total().interval(0.8)[1]
+    for wrong in (1.5, -1.0):
+        refused = problem(running, model.learn(LearnRequest({"time": hour(60)}, wrong)))
+        assert (refused.status, refused.code) == (422, "not_a_count")
+    records = [record(60, 1.0), record(61, 0.5)]
+    assert problem(running, model.learn_rows(RowsRequest(records=records))).code == "not_a_count"
+    assert forecast(running, "calls", 5, levels=(0.8,)) == found
+    ahead = running.ask(model.predict(PredictRequest({"time": hour(61)}, levels=[0.8])))
+    assert ahead.intervals[0].upper == alone.forecast(2).interval(0.8)[1][1]
+    assert model.status()["schema"]["target"]["kind"] == "count"
+    assert np.isfinite(model.metrics()["scores"]["log_likelihood"])
 
 
 def test_series_are_told_apart_by_their_key(running: Running) -> None:

@@ -58,6 +58,7 @@ from onepass.evaluation.metrics.numbers import (
     PoissonDeviance,
     PredictedStd,
     RootMeanSquaredError,
+    ensemble_crps,
     gaussian_crps,
 )
 from onepass.evaluation.metrics.predictions import (
@@ -103,6 +104,7 @@ __all__ = [
     "TopClassCalibrationError",
     "Unit",
     "UnknownMetricError",
+    "ensemble_crps",
     "gaussian_crps",
     "register",
     "registered",

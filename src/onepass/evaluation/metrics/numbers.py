@@ -21,6 +21,7 @@ __all__ = [
     "PoissonDeviance",
     "PredictedStd",
     "RootMeanSquaredError",
+    "ensemble_crps",
     "gaussian_crps",
 ]
 
@@ -43,6 +44,19 @@ def gaussian_crps(y: FloatArray, mean: FloatArray, std: FloatArray) -> FloatArra
     z = error / np.maximum(std, 1e-9 * error + 1e-300)  # no more than 1e9
     density = np.exp(-0.5 * np.square(z)) / np.sqrt(2.0 * np.pi)
     return np.asarray(error * (2.0 * ndtr(z) - 1.0) + std * (2.0 * density - 1.0 / np.sqrt(np.pi)))
+
+
+def ensemble_crps(y: FloatArray, values: FloatArray) -> FloatArray:
+    """The continuous ranked probability score of equally probable values, ``(k, n)``, in units of the values.
+
+    Examples
+    --------
+    >>> ensemble_crps(np.array([1.0, 0.0]), np.array([[0.0, 0.0], [2.0, 0.0]])).tolist()
+    [0.5, 0.0]
+    """
+    k = len(values)
+    apart = (2.0 * np.arange(1, k + 1) - k - 1.0) @ np.sort(values, axis=0) / k**2
+    return np.asarray(np.abs(values - y).mean(axis=0) - apart)
 
 
 class PredictedStd(RowMean[Any]):

@@ -25,6 +25,8 @@ class Forecaster(time_series.base.Forecaster):
         For how many steps ahead the members are weighed.
     outliers : bool
         Whether a value very far from what was expected is held back at first.
+    counts : bool
+        Whether values are counts 0, 1, 2, ...; `predict` then has their distributions over whole numbers.
 
     Examples
     --------
@@ -37,11 +39,14 @@ class Forecaster(time_series.base.Forecaster):
     True
     """
 
-    def __init__(self, season_length: Any = 1, horizon: int | None = None, outliers: bool = False) -> None:
+    def __init__(
+        self, season_length: Any = 1, horizon: int | None = None, outliers: bool = False, counts: bool = False
+    ) -> None:
         self.season_length = season_length
         self.horizon = horizon
         self.outliers = outliers
-        self._model = BayesianForecaster(season_length, horizon, outliers=outliers)
+        self.counts = counts
+        self._model = BayesianForecaster(season_length, horizon, outliers=outliers, counts=counts)
         self._names: list[Any] | None = None
 
     def learn_one(self, y: float, x: Mapping[Any, Any] | None = None) -> None:

@@ -30,6 +30,8 @@ class OnePassForecaster(BaseForecaster):  # type: ignore[misc]
         Other members than `onepass.forecasting.default_members`.
     outliers : bool
         Whether a value that is very far from what was expected is held back at first.
+    counts : bool
+        Whether values are counts 0, 1, 2, ..., whose quantiles and intervals are whole numbers.
 
     Attributes
     ----------
@@ -65,12 +67,18 @@ class OnePassForecaster(BaseForecaster):  # type: ignore[misc]
     _config = {"remember_data": False}  # noqa: RUF012 # no value is learned twice
 
     def __init__(
-        self, season_length: Any = "auto", horizon: int | None = None, members: Any = None, outliers: bool = False
+        self,
+        season_length: Any = "auto",
+        horizon: int | None = None,
+        members: Any = None,
+        outliers: bool = False,
+        counts: bool = False,
     ) -> None:
         self.season_length = season_length
         self.horizon = horizon
         self.members = members
         self.outliers = outliers
+        self.counts = counts
         self._y = self._X = None  # which sktime keeps only with ``remember_data``
         super().__init__()
 
@@ -78,7 +86,9 @@ class OnePassForecaster(BaseForecaster):  # type: ignore[misc]
         seasons = self.season_length
         if isinstance(seasons, str) and seasons == "auto":
             seasons = _seasons_of(y.index) or seasons
-        self.forecaster_ = BayesianForecaster(seasons, self.horizon, members=self.members, outliers=self.outliers)
+        self.forecaster_ = BayesianForecaster(
+            seasons, self.horizon, members=self.members, outliers=self.outliers, counts=self.counts
+        )
         self._columns, self._name = None if X is None else X.columns, y.name
         steps = self._steps(y.index)
         self._learn(y, X, steps - steps[0])
@@ -146,7 +156,7 @@ class OnePassForecaster(BaseForecaster):  # type: ignore[misc]
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
         """Return what sktime's own checks make forecasters of."""
-        return [{"season_length": 4}, {"horizon": 3, "outliers": True}]
+        return [{"season_length": 4}, {"horizon": 3, "outliers": True}]  # not counts: sktime checks with any numbers
 
 
 def _seasons_of(index: pd.Index) -> tuple[float, ...]:

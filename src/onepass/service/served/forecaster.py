@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from onepass._typing import FloatArray
 from onepass.estimators.rows import PredictedRows, Rows
-from onepass.forecasting import BayesianForecaster, Forecast, ForecastingFleet, TooLateError
+from onepass.forecasting import BayesianForecaster, CountForecast, Forecast, ForecastingFleet, TooLateError
 from onepass.models.distribution import Prediction
 from onepass.service.errors import ProblemError
 from onepass.service.served.base import Bad, raise_first
@@ -36,7 +36,7 @@ from onepass.service.wire import (
     Scalar,
 )
 from onepass.tables.columns.values import plain
-from onepass.tables.targets import NumberTarget
+from onepass.tables.targets import CountTarget, NumberTarget
 
 __all__ = ["FleetForecasterRows", "ForecasterRows"]
 
@@ -69,7 +69,8 @@ class _SeriesRows(NumberRows):
                 "revisions=48, say",
             )
         self._inputs = list(inputs)
-        super().__init__(model, NumberTarget("y", 0.0, 1.0), [_TIME, *inputs])
+        target = CountTarget("y") if model.counts else NumberTarget("y", 0.0, 1.0)
+        super().__init__(model, target, [_TIME, *inputs])
         self._lock = Lock()  # forecasts of one model share their memory
 
     @abstractmethod
@@ -209,29 +210,29 @@ class _SeriesRows(NumberRows):
     def learn(self, rows: Rows) -> PredictedRows:
         """Learn values in the order of their times; what was predicted for each before, unless it came late."""
         n = len(rows)
-        times, mean, var = _as_times(rows.X), np.full(n, np.nan), np.full(n, np.nan)
-        held = np.zeros(n)
+        times, found, held = _as_times(rows.X), np.full((3, n), np.nan), np.zeros(n)
         with self._lock:
             self._check_in_order(times, rows.keys)
             for i in np.argsort(times, kind="stable").tolist():
                 key = None if rows.keys is None else rows.keys[i]
                 before = self.n_set_aside
-                mean[i], var[i] = self._moments(times[i : i + 1], rows.X[i, 2:], key)
+                forecast = self._forecast_of(times[i : i + 1], rows.X[i, 2:], key)
+                if forecast is not None:
+                    found[:, i] = forecast.mean[-1], forecast.var[-1], forecast.logpdf(rows.y[i])[-1]
                 self._learn_one(times[i : i + 1], rows.y[i : i + 1], rows.X[i : i + 1, 2:], key)
                 held[i] = float(self.n_set_aside > before)
-        log_density = -0.5 * (np.log(2.0 * np.pi * var) + (rows.y - mean) ** 2 / var)
+        mean, var, log_density = found
         return PredictedRows(mean, np.zeros(n), var, log_density, held, np.zeros(n))
 
-    def _moments(self, time: NDArray[Any], inputs: FloatArray, key: Any) -> tuple[float, float]:
-        """Mean and variance of a value that is newer than all of its series; NaN of any other one."""
+    def _forecast_of(self, time: NDArray[Any], inputs: FloatArray, key: Any) -> Forecast | None:
+        """The forecast up to a value that is newer than all of its series; None of any other one."""
         try:
             ahead = self._ahead(time, key)
             if not 1 <= ahead <= _MOST_AHEAD:
-                return np.nan, np.nan
-            found = self._forecast(ahead, self._inputs_at(inputs, ahead), key)
+                return None
+            return self._forecast(ahead, self._inputs_at(inputs, ahead), key)
         except (ValueError, KeyError):  # too little is known of the series
-            return np.nan, np.nan
-        return float(found.mean[-1]), float(found.var[-1])
+            return None
 
     def _inputs_at(self, inputs: FloatArray, ahead: int) -> FloatArray | None:
         """Inputs of one step, those in between unknown."""
@@ -268,13 +269,15 @@ class _SeriesRows(NumberRows):
 
     def distribution(self, rows: Rows) -> Prediction:
         """What is predicted for times ahead."""
-        times, moments = _as_times(rows.X), []
+        times, moments = _as_times(rows.X), np.full((2, len(rows)), np.nan)
         with self._lock:
             for i in range(len(rows)):
                 key = None if rows.keys is None else rows.keys[i]
-                moments.append(self._moments(times[i : i + 1], rows.X[i, 2:], key))
-        mean, var = np.array(moments).T
-        return Prediction.gaussian(mean, var)
+                found = self._forecast_of(times[i : i + 1], rows.X[i, 2:], key)
+                if found is not None:
+                    moments[:, i] = found.mean[-1], found.var[-1]
+        mean, var = moments
+        return CountForecast(mean, np.diag(var)) if self.model.counts else Prediction.gaussian(mean, var)
 
     def forecast(self, request: ForecastRequest) -> tuple[list[ForecastStep], Distribution, list[Observed]]:
         """The next steps, their sum, and the latest values."""

@@ -36,8 +36,9 @@ cdef void roll_out(
     LagBelief* belief, const Py_ssize_t* lags, const double* past, const double* columns, Py_ssize_t difference,
     Py_ssize_t horizon, double* joint, double* means, double* mixed
 ) noexcept nogil
-cdef Nodes _place_nodes(
-    const LagBelief* belief, const Py_ssize_t* lags, Py_ssize_t difference, Py_ssize_t horizon, double* along
+cdef void _place_nodes(
+    const LagBelief* belief, const Py_ssize_t* lags, Py_ssize_t difference, Py_ssize_t horizon, double* along,
+    Nodes* found
 ) noexcept nogil
 cdef void _fill_nodes(Py_ssize_t n, double bound, Nodes* found) noexcept nogil
 cdef double _size_of_shock(

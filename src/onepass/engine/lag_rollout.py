@@ -198,7 +198,8 @@ def roll_out(belief, lags, past, columns, difference, horizon, joint, means, mix
     values = joint + p * (size + 1)
     along: cython.double[512]  # how weights move per standard deviation of the persistence
     centre: cython.double[512]
-    nodes: Nodes = _place_nodes(belief, lags, difference, horizon, along)
+    nodes: Nodes
+    _place_nodes(belief, lags, difference, horizon, along, cython.address(nodes))
     for a in range(p):
         centre[a] = belief.mean[a]
     _add_outer(p, nodes.within - 1.0, along, belief.cov)
@@ -221,7 +222,7 @@ def roll_out(belief, lags, past, columns, difference, horizon, joint, means, mix
     _integrate(difference, horizon, size, values, means)
 
 
-def _place_nodes(belief, lags, difference, horizon, along):
+def _place_nodes(belief, lags, difference, horizon, along, found):
     """Where to put weights ``along`` the line on which the persistence moves: as many places as the horizon needs."""
     a: cython.Py_ssize_t
     b: cython.Py_ssize_t
@@ -235,29 +236,23 @@ def _place_nodes(belief, lags, difference, horizon, along):
         if a < belief.n_lags:
             persistence += belief.mean[a]
             variance += along[a]
-    found: Nodes
-    found.n = 1
-    found.places[0] = 0.0
-    found.shares[0] = 1.0
-    found.within = 1.0
-    found.variance = 1.0
     if not variance > _LEAST_VARIANCE:
         for a in range(p):
             along[a] = 0.0
-        return found
+        _fill_nodes(1, _FAR, found)
+        return
     deviation = sqrt(variance)
     for a in range(p):
         along[a] /= deviation
     bound = (_MOST_PERSISTENCE - persistence) / deviation
-    _fill_nodes(3, bound, cython.address(found))
+    _fill_nodes(3, bound, found)
     growth = _size_of_shock(belief, lags, difference, horizon, along, found.places[2]) / _size_of_shock(
         belief, lags, difference, horizon, along, found.places[0]
     )
     if growth < _SOME_GROWTH:
-        _fill_nodes(1, bound, cython.address(found))
+        _fill_nodes(1, bound, found)
     elif not growth < _MUCH_GROWTH:
-        _fill_nodes(5, bound, cython.address(found))
-    return found
+        _fill_nodes(5, bound, found)
 
 
 def _fill_nodes(n, bound, found):

@@ -307,6 +307,8 @@ def _mix(share, horizon, size, cov, means, mixed):
 
 def _add_outer(n, factor, vector, matrix):
     """Add a vector's products with itself to a matrix."""
+    if factor == 0.0:
+        return
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     for i in range(n):

@@ -35,9 +35,10 @@ def test_a_window_is_cut_from_train_alone(tmp_path: Path) -> None:
 
 
 def test_the_regression_of_the_rollout_is_the_posterior_with_that_noise() -> None:
-    y = rollout.autoregression(80, 3)
-    mean, cov, noise = rollout.fitted(y, rollout.LAGS)
-    X = np.column_stack([*[y[5 - lag : 80 - lag] for lag in rollout.LAGS], np.ones(75)])
+    process = rollout.PROCESSES[0]
+    y = process.series(80, 3)
+    mean, cov, noise = rollout.fitted(y, process.lags)
+    X = np.column_stack([*[y[5 - lag : 80 - lag] for lag in process.lags], np.ones(75)])
     np.testing.assert_allclose(cov @ (X.T @ y[5:]) / noise, mean, rtol=0.05)
 
 

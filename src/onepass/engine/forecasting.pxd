@@ -16,7 +16,7 @@ cdef class ForecastWorkspace:
     cdef readonly object arrays
     cdef double far
     cdef readonly double expected, expected_std
-    cdef double[::1] matrix, targets, mean, cov, joint, past, columns, inputs, space, ends, devs, shares
+    cdef double[::1] matrix, targets, mean, cov, joint, mixed, past, columns, inputs, space, ends, devs, shares
     cdef double[:, ::1] means, deviations
     cdef double[:, ::1] correlation
 

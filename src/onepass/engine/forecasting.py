@@ -21,7 +21,7 @@ import cython
 import numpy as np
 from cython.cimports.libc.math import NAN, exp, fabs, log, sqrt
 from cython.cimports.libc.string import memmove
-from cython.cimports.onepass.engine.lag_rollout import LagBelief, integrate, posterior, roll_out
+from cython.cimports.onepass.engine.lag_rollout import LagBelief, posterior, roll_out
 from cython.cimports.onepass.engine.lag_sums import (
     AT_CHANGES,
     AT_ERROR_SIZE,
@@ -95,6 +95,7 @@ class ForecastWorkspace:
         self.horizon = horizon
         self.matrix, self.targets, self.mean, self.cov = np.zeros(p * p), np.zeros(p), np.zeros(p), np.zeros(p * p)
         self.joint, self.past = np.zeros((p + horizon) ** 2), np.zeros(plan.longest + 1)
+        self.mixed = np.zeros((1 + horizon) * horizon)
         self.columns = np.zeros(horizon * p + p)
         self.inputs = np.zeros(horizon * plan.n_inputs + 1)
         self.space = np.zeros(p + plan.longest + 2)
@@ -179,11 +180,12 @@ def _forecast_member(plan, number, record, priors, inputs, work, keep, means, de
         member.lags,
         cython.address(work.past[0]),
         cython.address(work.columns[0]),
+        view.difference,
         horizon,
         cython.address(work.joint[0]),
         cython.address(work.ends[0]),
+        cython.address(work.mixed[0]),
     )
-    integrate(view.difference, horizon, p, cython.address(work.joint[0]), cython.address(work.ends[0]))
     past = record + (plan.at_log_past if view.logarithm else plan.at_past)
     reach = _EXPLODED * (record[AT_HIGHEST] - record[AT_LOWEST]) + 1e-9 * fabs(record[AT_LAST])
     for h in range(horizon):

@@ -15,6 +15,14 @@ cdef struct LagBelief:
     double* mean
     double* cov  # (p, p)
 
+# Weights on the line along which the persistence moves, in its standard deviations: a rule for its distribution.
+cdef struct Nodes:
+    Py_ssize_t n
+    double variance  # of the persistence
+    double within  # and of what a node leaves of it
+    double[5] places
+    double[5] shares
+
 cdef bint _invert(Py_ssize_t n, double* matrix) noexcept nogil
 cdef LagBelief posterior(
     const Equations* rows, const double* prior, const Py_ssize_t* lags, bint differenced, double noise, double* mean,
@@ -25,9 +33,26 @@ cdef void _first_prior(
 ) noexcept nogil
 cdef double _residual(const Equations* rows, const double* mean) noexcept nogil
 cdef void roll_out(
+    LagBelief* belief, const Py_ssize_t* lags, const double* past, const double* columns, Py_ssize_t difference,
+    Py_ssize_t horizon, double* joint, double* means, double* mixed
+) noexcept nogil
+cdef void _place_nodes(
+    const LagBelief* belief, const Py_ssize_t* lags, Py_ssize_t difference, Py_ssize_t horizon, double* along,
+    Nodes* found
+) noexcept nogil
+cdef void _fill_nodes(Py_ssize_t n, double bound, Nodes* found) noexcept nogil
+cdef double _size_of_shock(
+    const LagBelief* belief, const Py_ssize_t* lags, Py_ssize_t difference, Py_ssize_t horizon, const double* along,
+    double place
+) noexcept nogil
+cdef void _mix(
+    double share, Py_ssize_t horizon, Py_ssize_t size, const double* cov, const double* means, double* mixed
+) noexcept nogil
+cdef void _add_outer(Py_ssize_t n, double factor, const double* vector, double* matrix) noexcept nogil
+cdef void _course(
     const LagBelief* belief, const Py_ssize_t* lags, const double* past, const double* columns, Py_ssize_t horizon,
     double* joint, double* means
 ) noexcept nogil
-cdef void integrate(
-    Py_ssize_t difference, Py_ssize_t horizon, Py_ssize_t first, double* joint, double* means
+cdef void _integrate(
+    Py_ssize_t difference, Py_ssize_t horizon, Py_ssize_t size, double* cov, double* means
 ) noexcept nogil

@@ -96,7 +96,7 @@ class AnomalyScorer:
     >>> import numpy as np
     >>> from onepass.forecasting import AnomalyScorer
     >>> t = np.arange(600)
-    >>> y = 50 + 10 * np.sin(2 * np.pi * t / 24) + np.random.default_rng(0).normal(size=600)
+    >>> y = 50 + 10 * np.sin(2 * np.pi * t / 24) + np.random.default_rng(1).normal(size=600)
     >>> y[400] += 15
     >>> y[500:] += 20
     >>> found = AnomalyScorer(season_length=24).score_then_learn(y)

@@ -2,7 +2,16 @@
 
 import numpy as np
 
-from onepass.engine.forecasting import ForecastWorkspace, empty_sizing, forecast_series, learn_values, posterior_weights
+from onepass.engine.forecasting import (
+    SIZING_HEAD,
+    SIZING_SCORED,
+    ForecastWorkspace,
+    combine_sizings,
+    empty_sizing,
+    forecast_series,
+    learn_values,
+    posterior_weights,
+)
 from onepass.engine.lag_sums import AT_SCORED, AT_STEP, Plan, normal_equations
 from tests.engine.test_lag_sums import plan
 
@@ -71,3 +80,16 @@ def test_a_given_prior_replaces_the_first_one() -> None:
     series.priors[at + 1 + p : at + 1 + p + p * p] = (1e9 * np.eye(p)).ravel()
     found = posterior_weights(series.plan, series.record[0], 1, 1, series.priors, series.work)
     np.testing.assert_allclose(found, 0.2, atol=1e-6)  # type: ignore[arg-type]
+
+
+def test_sizings_of_parts_are_averaged_by_the_forecasts_that_they_scored() -> None:
+    before = empty_sizing(3)
+    before[SIZING_SCORED] = 10.0
+    first, second, idle = before.copy(), before.copy(), before.copy()
+    first[SIZING_SCORED], second[SIZING_SCORED] = 13.0, 11.0
+    first[SIZING_HEAD:] = 2.0
+    second[SIZING_HEAD:] = 6.0
+    found = combine_sizings(before, [first, idle, second])
+    assert found[SIZING_SCORED] == 14.0
+    np.testing.assert_allclose(found[SIZING_HEAD:], 3.0)
+    np.testing.assert_array_equal(combine_sizings(before, [idle, idle]), before)

@@ -103,6 +103,21 @@ def empty_sizing(horizon: cython.Py_ssize_t) -> "FloatArray":
     return found
 
 
+def combine_sizings(before: "FloatArray", after: "list[FloatArray]") -> "FloatArray":
+    """What intervals are sized with after several parts of the series, each of which went on from ``before``.
+
+    The mean of what each part has now, weighted by how many forecasts it scored, which add up. As quantiles move with
+    every forecast of a part at the rate of a single process, adding up their moves would overshoot.
+    """
+    scored = np.array([own[SIZING_SCORED] - before[SIZING_SCORED] for own in after])
+    total = scored.sum()
+    if total == 0.0:
+        return np.array(before)
+    found = scored / total @ np.array(after)
+    found[SIZING_SCORED] = before[SIZING_SCORED] + total
+    return np.asarray(found)
+
+
 def _forecast_member(plan, number, record, priors, inputs, work, keep, means, devs):
     """Means and deviations of a member's forecasts, the covariance in ``work.joint``; False if there are none.
 

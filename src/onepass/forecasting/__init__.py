@@ -6,6 +6,7 @@ from onepass.forecasting.fleet import ForecastingFleet
 from onepass.forecasting.forecast import Forecast
 from onepass.forecasting.forecaster import BayesianForecaster
 from onepass.forecasting.members import Member, default_members
+from onepass.forecasting.population import Contribution, next_sharing, sampled
 from onepass.forecasting.reconciliation import reconcile
 from onepass.forecasting.revisions import TooLateError
 
@@ -14,12 +15,15 @@ __all__ = [
     "AnomalyScores",
     "BayesianForecaster",
     "Components",
+    "Contribution",
     "Forecast",
     "ForecastingFleet",
     "Member",
     "TooLateError",
     "default_members",
+    "next_sharing",
     "reconcile",
+    "sampled",
 ]
 
 

@@ -1,10 +1,12 @@
 """Scores, shares and widths of forecasts, against the same written out."""
 
 import numpy as np
+import pytest
 
 from onepass.engine.forecasting import (
     SIZING_HEAD,
     SIZING_SCORED,
+    SIZING_WIDTH,
     ForecastWorkspace,
     combine_sizings,
     empty_sizing,
@@ -82,14 +84,25 @@ def test_a_given_prior_replaces_the_first_one() -> None:
     np.testing.assert_allclose(found, 0.2, atol=1e-6)  # type: ignore[arg-type]
 
 
-def test_sizings_of_parts_are_averaged_by_the_forecasts_that_they_scored() -> None:
-    before = empty_sizing(3)
-    before[SIZING_SCORED] = 10.0
-    first, second, idle = before.copy(), before.copy(), before.copy()
-    first[SIZING_SCORED], second[SIZING_SCORED] = 13.0, 11.0
-    first[SIZING_HEAD:] = 2.0
-    second[SIZING_HEAD:] = 6.0
-    found = combine_sizings(before, [first, idle, second])
-    assert found[SIZING_SCORED] == 14.0
-    np.testing.assert_allclose(found[SIZING_HEAD:], 3.0)
-    np.testing.assert_array_equal(combine_sizings(before, [idle, idle]), before)
+def test_sizings_of_parts_move_as_if_their_forecasts_had_come_one_after_the_other() -> None:
+    rng = np.random.default_rng(0)
+    for each in (1, 3, 5000):  # forecasts that each of four parts scores
+        before = np.concatenate([[1000.0, 1.0, 1.0], np.ones(2), np.full(2, 3.0)])
+        errors, together, after = rng.gamma(4.0, 0.3, size=(4, each)), 1.0, []
+        for part in errors:
+            own = before.copy()
+            own[SIZING_SCORED] += each
+            for error in part:
+                own[SIZING_HEAD : SIZING_HEAD + 2] += 0.002 * (error - own[SIZING_HEAD])
+            after.append(own)
+        for error in errors.T.ravel():
+            together += 0.002 * (error - together)
+        found = combine_sizings(before, [after[0], before, *after[1:]])
+        assert found[SIZING_SCORED] == 1000.0 + 4 * each
+        np.testing.assert_allclose(found[SIZING_HEAD] - 1.0, together - 1.0, rtol=0.3)
+        np.testing.assert_allclose(found[SIZING_HEAD + 2 :], 3.0)
+    np.testing.assert_allclose(combine_sizings(before, [own]), own)
+    np.testing.assert_array_equal(combine_sizings(before, [before, before]), before)
+    first = empty_sizing(2)
+    own = np.concatenate([[2.0, 1.0, 9.0], first[SIZING_HEAD:]])  # the first width takes the place of none
+    assert combine_sizings(first, [own] * 8)[SIZING_WIDTH] == pytest.approx(9.0)

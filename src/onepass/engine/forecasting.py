@@ -106,15 +106,25 @@ def empty_sizing(horizon: cython.Py_ssize_t) -> "FloatArray":
 def combine_sizings(before: "FloatArray", after: "list[FloatArray]") -> "FloatArray":
     """What intervals are sized with after several parts of the series, each of which went on from ``before``.
 
-    The mean of what each part has now, weighted by how many forecasts it scored, which add up. As quantiles move with
-    every forecast of a part at the rate of a single process, adding up their moves would overshoot.
+    All numbers are positive, and their logarithms move by the mean of the parts' moves, weighted by the forecasts that
+    each scored. As these would come one after the other in one process, the mean is multiplied: by the number of parts
+    where few forecasts moved a number a little, by 1 where a part's forecasts were enough to move it all the way.
     """
-    scored = np.array([own[SIZING_SCORED] - before[SIZING_SCORED] for own in after])
+    n = before[SIZING_SCORED]
+    scored = np.array([own[SIZING_SCORED] - n for own in after])
     total = scored.sum()
     if total == 0.0:
         return np.array(before)
-    found = scored / total @ np.array(after)
-    found[SIZING_SCORED] = before[SIZING_SCORED] + total
+    rates = np.full(len(before), max(1.0 / (n + 20.0), 0.002))  # of each number, as in `_finish`
+    rates[SIZING_RATIO] *= 2.0
+    rates[SIZING_WIDTH] *= 4.0
+    rates[(SIZING_HEAD + len(before)) // 2 :] = max(1.0 / (n + 5.0), 0.03)
+    times = 1.0
+    if n > 0.0:  # else nothing was known that forecasts could move
+        times = (1.0 - (1.0 - rates) ** total) / (1.0 - (1.0 - rates) ** (scored @ scored / total))
+    moves = scored / total @ np.log(np.maximum(np.array(after), 1e-300) / np.maximum(before, 1e-300))
+    found = before * np.exp(times * moves)
+    found[SIZING_SCORED] = n + total
     return np.asarray(found)
 
 

@@ -211,9 +211,9 @@ class ForecastingFleet:
         return self._known_clock().times_of(steps), values[~np.isnan(values)]
 
     def _known_clock(self) -> Clock:
-        if self._rhythm is None or not self._rhythm.is_known:
+        if self.rhythm is None or not self.rhythm.is_known:
             raise ValueError("the rhythm of the series is not known before they have two times: learn them first")
-        return self._rhythm
+        return self.rhythm
 
     def _end(self, key: Hashable) -> int:
         if key not in self:
@@ -222,7 +222,7 @@ class ForecastingFleet:
 
     def set_rhythm(self, clock: Clock) -> None:
         """Set the rhythm of the times of a fleet that has learned none; else the first two that differ show it."""
-        if self._rhythm is not None:
+        if self.rhythm is not None:
             raise ValueError("the fleet has learned times, which have shown their rhythm")
         if self._recent is None:
             self._clock = clock.copy()
@@ -231,10 +231,10 @@ class ForecastingFleet:
 
     def _clock_for(self, times: NDArray[Any]) -> Clock:
         """The fleet's clock, or one that these times set."""
-        if self._rhythm is not None:
-            if self._rhythm.are_dates != (times.dtype == np.int64):
+        if self.rhythm is not None:
+            if self.rhythm.are_dates != (times.dtype == np.int64):
                 raise TypeError("ds must be all dates or all numbers")
-            return self._rhythm.copy()
+            return self.rhythm.copy()
         different = np.unique(times)
         if len(different) < 2:
             raise ValueError("the first table must have at least two different times, which show the rhythm")
@@ -408,7 +408,8 @@ class ForecastingFleet:
         return self._steps or dict.fromkeys(self._slots)
 
     @property
-    def _rhythm(self) -> Clock | None:
+    def rhythm(self) -> Clock | None:
+        """The rhythm of the times that were learned; None before the first."""
         return self._clock if self._recent is None else self._recent.clock
 
     def _workspace(self, steps: int) -> ForecastWorkspace:
@@ -445,7 +446,7 @@ class ForecastingFleet:
         """
         steps = as_count(horizon, "horizon")
         shares = [as_level(level) for level in levels]
-        clock, last = self._rhythm, self._ends
+        clock, last = self.rhythm, self._ends
         if clock is None:
             raise ValueError("forecast_frame needs the times of series: learn them with learn_frame")
         keys = list(last)

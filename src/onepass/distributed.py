@@ -1,5 +1,23 @@
-"""Learning, predicting and evaluating on a Dask cluster; needs ``pip install 'onepass-learn[dask]'``."""
+"""Learning, predicting, evaluating and forecasting on a Dask cluster; needs ``pip install 'onepass-learn[dask]'``."""
 
-from onepass.integrations.dask import Evaluation, evaluate, fit, fit_fleet, predict
+from onepass.integrations.dask import (
+    DistributedForecastingFleet,
+    Evaluation,
+    evaluate,
+    fit,
+    fit_fleet,
+    fit_forecasts,
+    load_forecasts,
+    predict,
+)
 
-__all__ = ["Evaluation", "evaluate", "fit", "fit_fleet", "predict"]
+__all__ = [
+    "DistributedForecastingFleet",
+    "Evaluation",
+    "evaluate",
+    "fit",
+    "fit_fleet",
+    "fit_forecasts",
+    "load_forecasts",
+    "predict",
+]

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks.forecasting import __main__ as command
-from benchmarks.forecasting import competition, counts, page, rollout
+from benchmarks.forecasting import competition, counts, page, parts, rollout
 from benchmarks.stored import keep, stored
 
 from onepass.forecasting import Forecast
@@ -68,3 +68,12 @@ def test_stored_numbers_have_the_digits_that_mean_something(tmp_path: Path) -> N
 def test_the_page_is_the_one_of_the_stored_results() -> None:
     written = (page.DOCS / "evidence" / "forecasting.md").read_text(encoding="utf-8")
     assert written == page.text(stored(command.STORED))
+
+
+def test_a_fleet_in_parts_is_scored_on_what_one_fleet_is() -> None:
+    kind = competition.Kind("made up", (7,), 7, 14, (0.0, 0.0, 0.0))
+    series = parts.made_up(kind, 20, 60)
+    found = parts.measure(series, kind)
+    assert list(found) == ["one fleet", "4 parts", "16 parts"]
+    assert found["4 parts"]["mase"] == pytest.approx(found["16 parts"]["mase"], rel=1e-9)
+    assert found["4 parts"]["mase"] == pytest.approx(found["one fleet"]["mase"], rel=0.05)

@@ -1,6 +1,7 @@
 """Scores, shares and widths of forecasts, against the same written out."""
 
 import numpy as np
+import pytest
 
 from onepass.engine.forecasting import (
     SIZING_HEAD,
@@ -9,6 +10,7 @@ from onepass.engine.forecasting import (
     SIZING_SERIES,
     SIZING_YOUNG,
     ForecastWorkspace,
+    combine_sizings,
     empty_sizing,
     forecast_series,
     learn_values,
@@ -140,3 +142,38 @@ def test_a_given_prior_replaces_the_first_one() -> None:
     series.priors[at + 1 + p : at + 1 + p + p * p] = (1e9 * np.eye(p)).ravel()
     found = posterior_weights(series.plan, series.record[0], 1, 1, series.priors, series.work)
     np.testing.assert_allclose(found, 0.2, atol=1e-6)  # type: ignore[arg-type]
+
+
+def test_sizings_of_parts_move_as_if_their_forecasts_had_come_one_after_the_other() -> None:
+    rng, rate = np.random.default_rng(0), 3.0 / 1080.0  # of so many forecasts of 60 series
+    for each in (1, 3, 5000):  # forecasts that each of four parts scores
+        before = np.concatenate([[2000.0, 20.0, 1.0, 1.5], np.ones(2), np.full(2, 3.0)])
+        errors, together, after = rng.gamma(4.0, 0.3, size=(4, each)), 1.0, []
+        for part in errors:
+            own = before.copy()
+            own[SIZING_SCORED] += each
+            own[SIZING_SERIES] += 10.0
+            for error in part:
+                own[SIZING_HEAD : SIZING_HEAD + 2] += rate * (error - own[SIZING_HEAD])
+            after.append(own)
+        for error in errors.T.ravel():
+            together += rate * (error - together)
+        found = combine_sizings(before, [after[0], before, *after[1:]])
+        assert found[SIZING_SCORED] == 2000.0 + 4 * each
+        assert found[SIZING_SERIES] == 60.0
+        np.testing.assert_allclose(found[SIZING_HEAD] - 1.0, together - 1.0, rtol=0.35)
+        np.testing.assert_allclose(found[SIZING_HEAD + 2 :], 3.0)
+    np.testing.assert_allclose(combine_sizings(before, [own]), own)
+    np.testing.assert_array_equal(combine_sizings(before, [before, before]), before)
+
+
+def test_parts_of_young_series_agree_how_much_wider_their_intervals_are() -> None:
+    before, first, second = empty_sizing(2), empty_sizing(2), empty_sizing(2)
+    first[SIZING_YOUNG], second[SIZING_YOUNG] = 4.0, 1.0
+    assert combine_sizings(before, [first, second])[SIZING_YOUNG] == pytest.approx(2.0)
+
+
+def test_the_sizing_of_one_part_is_what_it_has_learned() -> None:
+    series = Series(plan())
+    series.learn(walk(200))
+    np.testing.assert_allclose(combine_sizings(empty_sizing(series.plan.horizon), [series.sizing]), series.sizing)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from onepass.engine.forecasting import ForecastWorkspace, posterior_weights
-from onepass.forecasting.population import learn_priors, sampled
+from onepass.forecasting.population import learn_priors, next_sharing, sampled, sharing_steps, weights_of
 from tests.engine.test_forecasting import Series
 from tests.engine.test_lag_sums import plan
 
@@ -15,7 +15,11 @@ def test_priors_are_the_moments_of_the_weights() -> None:
         series = Series(own)
         series.learn(60.0 + np.cumsum(np.random.default_rng(seed).normal(size=60)))
         records.append(series.record[0])
-    found = learn_priors(own, np.array(records), [1.0, 0.5, 0.0], own.empty_priors(), work)
+    shrinkage = [1.0, 0.5, 0.0]
+    asked = [
+        weights_of(own, np.array(part), shrinkage, own.empty_priors(), work) for part in (records[:5], records[5:])
+    ]
+    found = learn_priors(own, shrinkage, asked)
     _, p, at = own.tier_places(1)[1]
     weights = np.array([posterior_weights(own, one, 1, 1, own.empty_priors(), work) for one in records])
     cov = 0.5 * np.cov(weights.T)
@@ -28,11 +32,30 @@ def test_priors_are_the_moments_of_the_weights() -> None:
 
 def test_few_series_have_no_common_prior() -> None:
     own = plan()
-    assert not learn_priors(
-        own, np.zeros((3, own.size)), [1.0] * 3, own.empty_priors(), ForecastWorkspace(own, 5)
-    ).any()
+    asked = weights_of(own, np.zeros((3, own.size)), [1.0] * 3, own.empty_priors(), ForecastWorkspace(own, 5))
+    assert not learn_priors(own, [1.0] * 3, [asked]).any()
 
 
 def test_no_more_series_are_asked_than_needed() -> None:
-    assert len(sampled(100_000)) == 400
-    np.testing.assert_array_equal(sampled(3), [0, 1, 2])
+    (asked,) = sampled([100_000])
+    assert len(asked) == 400
+    np.testing.assert_array_equal(sampled([3])[0], [0, 1, 2])
+
+
+def test_parts_are_asked_for_the_series_that_one_fleet_would_ask() -> None:
+    lengths = [700, 0, 1, 299]
+    parts, (whole,) = sampled(lengths), sampled([sum(lengths)])
+    starts = [0, 700, 700, 701]
+    np.testing.assert_array_equal(np.concatenate([own + at for own, at in zip(parts, starts, strict=True)]), whole)
+    assert [len(own) for own in sampled([0, 0])] == [0, 0]
+
+
+def test_series_share_when_there_are_30_percent_more_values() -> None:
+    due, found = 0, []
+    while due < 1000:
+        due = next_sharing(due)
+        found.append(due)
+    assert found == [256, 333, 433, 563, 732, 952, 1238]
+    assert sharing_steps(0, [1] * 1000) == [n - 1 for n in found[:-1]]
+    assert sharing_steps(300, [10_000, 1, 4000]) == [0, 2]
+    assert sharing_steps(300, []) == []

@@ -38,6 +38,8 @@ cdef void _start_forecasts(
 ) noexcept nogil
 cdef void _score(Plan plan, double* record, const double* sizing, double y, bint held_back) noexcept nogil
 cdef double _in_deviations(Plan plan, const double* record, Py_ssize_t h) noexcept nogil
+cdef double _size_rate(double n, double n_series) noexcept nogil
+cdef double _quantile_rate(double n, double n_series) noexcept nogil
 cdef bint _was_young(const double* record, Py_ssize_t since) noexcept nogil
 cdef double _outside(
     Plan plan, const double* record, double quantile, Py_ssize_t first, Py_ssize_t stop

@@ -68,6 +68,7 @@ _YOUNG = cython.declare(cython.double, 12.0)  # values before which a series' fo
 _FIRST = cython.declare(cython.double, 4.0)  # values at the first forecast that is scored, of most members
 _YOUNG_WEIGHT = cython.declare(cython.double, 0.05)  # of their errors, relative to later ones, in members' shares
 _YOUNG_RATE = cython.declare(cython.double, 0.05)
+_OUTSIDE_PER_LOG = cython.declare(cython.double, 0.25)  # that the logarithm of a normal 95 % quantile is changed by
 _PRIOR_TESTS = cython.declare(cython.double, 2.5)  # tests that the population's ratio counts as
 _PRIOR_VISITS = cython.declare(cython.double, 12.0)  # errors at a phase that a size like that of other phases counts as
 _MOST_VISITS = cython.declare(cython.double, 20.0)  # from which on older errors at a phase are forgotten
@@ -126,6 +127,46 @@ def empty_sizing(horizon: cython.Py_ssize_t) -> "FloatArray":
     found[SIZING_HEAD : SIZING_HEAD + horizon] = _MEAN_DISTANCE
     found[SIZING_HEAD + horizon :] = 2.0
     return found
+
+
+def combine_sizings(before: "FloatArray", after: "list[FloatArray]") -> "FloatArray":
+    """What intervals are sized with after several parts of the series, each of which went on from ``before``.
+
+    The numbers of forecasts and series add up. All others move by the mean of the parts' moves (the sizes of steps
+    themselves, the others their logarithms), weighted by the forecasts that each scored. As these would come one after
+    the other in one process, the mean is multiplied: by the number of parts where few forecasts moved a number a
+    little, by 1 where a part's forecasts were enough to move it all the way.
+    """
+    scored = np.array([own[SIZING_SCORED] - before[SIZING_SCORED] for own in after])
+    total = scored.sum()
+    shares = scored / total if total > 0.0 else np.full(len(after), 1.0 / len(after))  # series may all be young
+    rates = np.full(len(before), _size_rate(before[SIZING_SCORED], before[SIZING_SERIES]))
+    rates[SIZING_RATIO] *= 2.0
+    rates[SIZING_YOUNG] = _OUTSIDE_PER_LOG * _YOUNG_RATE
+    steps = (SIZING_HEAD + len(before)) // 2
+    rates[steps:] = _OUTSIDE_PER_LOG * _quantile_rate(before[SIZING_SCORED], before[SIZING_SERIES])
+    times = np.ones(len(before))
+    if total > 0.0:
+        times = (1.0 - (1.0 - rates) ** total) / (1.0 - (1.0 - rates) ** (scored @ scored / total))
+    parts = np.array(after)
+    found = before + times * (shares @ (parts - before))
+    found = np.maximum(found, 0.5 * np.minimum(before, parts.min(axis=0)))
+    tracked = np.r_[SIZING_RATIO, SIZING_YOUNG, steps : len(before)]
+    moves = shares @ np.log(parts[:, tracked] / before[tracked])
+    found[tracked] = before[tracked] * np.exp(times[tracked] * moves)
+    for count in (SIZING_SCORED, SIZING_SERIES):
+        found[count] = before[count] + sum(own[count] - before[count] for own in after)
+    return np.asarray(found)
+
+
+def _size_rate(n, n_series):
+    """How far the sizes of errors follow a further forecast, after ``n`` of so many series."""
+    return 3.0 / (120.0 + min(n, 900.0 + 3.0 * n_series))
+
+
+def _quantile_rate(n, n_series):
+    """How far the logarithm of a quantile follows the share outside in a further forecast."""
+    return 1.0 / _OUTSIDE_PER_LOG / (200.0 + min(n, n_series))
 
 
 def _forecast_member(plan, number, record, priors, inputs, work, keep, means, devs):
@@ -432,10 +473,9 @@ def _finish(plan, record, sizing):
     if record[AT_SIZED] * horizon < known + 1e-6:  # nothing came before
         sizing[SIZING_SERIES] += 1.0
     n = sizing[SIZING_SCORED]
-    rate = 3.0 / (120.0 + min(n, 900.0 + 3.0 * sizing[SIZING_SERIES]))
+    rate = _size_rate(n, sizing[SIZING_SERIES])
     sizing[SIZING_RATIO] *= exp(2.0 * rate * (1.0 if ratio > sizing[SIZING_RATIO] else -1.0))  # to the median
-    # The log of a normal quantile moves the share outside by a quarter of its change: the best rate is 4 over n.
-    quantile_rate = 4.0 / (200.0 + min(n, sizing[SIZING_SERIES]))
+    quantile_rate = _quantile_rate(n, sizing[SIZING_SERIES])
     for h in range(horizon):
         z = _in_deviations(plan, record, h)
         if z == z:

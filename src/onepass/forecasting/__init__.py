@@ -6,6 +6,7 @@ from onepass.forecasting.fleet import ForecastingFleet
 from onepass.forecasting.forecast import CountForecast, Forecast
 from onepass.forecasting.forecaster import BayesianForecaster
 from onepass.forecasting.members import Member, count_members, default_members
+from onepass.forecasting.population import Contribution, next_sharing, sampled
 from onepass.forecasting.reconciliation import reconcile
 from onepass.forecasting.revisions import TooLateError
 
@@ -14,6 +15,7 @@ __all__ = [
     "AnomalyScores",
     "BayesianForecaster",
     "Components",
+    "Contribution",
     "CountForecast",
     "Forecast",
     "ForecastingFleet",
@@ -21,7 +23,9 @@ __all__ = [
     "TooLateError",
     "count_members",
     "default_members",
+    "next_sharing",
     "reconcile",
+    "sampled",
 ]
 
 

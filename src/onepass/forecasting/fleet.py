@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_flag, as_floats_or_nan, as_whole, one_of
-from onepass.engine.forecasting import ForecastWorkspace, empty_sizing, learn_values
+from onepass.engine.forecasting import ForecastWorkspace, combine_sizings, empty_sizing, learn_values
 from onepass.engine.lag_sums import AT_OBSERVED
 from onepass.engine.threads import threads_for
 from onepass.files.state import Arrays, Parameters, as_tally, nested, sized_or_nan, under
@@ -36,14 +36,13 @@ from onepass.forecasting.members import (
     default_members,
     make_plan,
 )
-from onepass.forecasting.population import learn_priors, sampled
+from onepass.forecasting.parts import join_states, split_state
+from onepass.forecasting.population import Contribution, learn_priors, next_sharing, sampled, weights_of
 from onepass.forecasting.revisions import RecentRows
 from onepass.forecasting.times import MOST_GAP, MOST_STEPS, Clock, Times, as_times
 
 __all__ = ["ForecastingFleet"]
 
-_FIRST_SHARING = 256  # values after which series share for the first time
-_NEXT_SHARING = 1.3  # times as many values until they share again
 _GROWTH = 1.25  # of the memory for records
 _FEWEST = 2  # values of a series that a forecast needs
 
@@ -108,11 +107,12 @@ class ForecastingFleet:
         self._records = np.zeros((0, self._plan.size))
         self._priors = self._plan.empty_priors()
         self._sizing = empty_sizing(self.horizon)
+        self._shared_sizing: FloatArray | None = None  # of a part, when it shared last
         self._work = ForecastWorkspace(self._plan, self.horizon)
         self.revisions = as_whole(revisions, "revisions")
         self._recent = RecentRows(self.revisions, 1 + len(self.inputs)) if self.revisions else None
         self._n_learned = 0
-        self._next_sharing = _FIRST_SHARING
+        self._next_sharing = next_sharing(0)
         self._clock: Clock | None = None
         self._steps: dict[Hashable, int] = {}  # the last of each series, where times are given
         self._library: str | None = None  # of the last table
@@ -142,7 +142,9 @@ class ForecastingFleet:
         known = self._filled(inputs, slots) if self.inputs else np.zeros((len(values), 1))
         start = 0
         while start < len(values):
-            stop = min(len(values), start + self._next_sharing - self._n_learned)
+            stop = len(values)
+            if self._shared_sizing is None:
+                stop = min(stop, start + self._next_sharing - self._n_learned)
             self._learn(values[start:stop], known[start:stop], slots[start:stop])
             start = stop
 
@@ -221,9 +223,9 @@ class ForecastingFleet:
         return self._known_clock().times_of(steps), values[~np.isnan(values)]
 
     def _known_clock(self) -> Clock:
-        if self._rhythm is None or not self._rhythm.is_known:
+        if self.rhythm is None or not self.rhythm.is_known:
             raise ValueError("the rhythm of the series is not known before they have two times: learn them first")
-        return self._rhythm
+        return self.rhythm
 
     def _end(self, key: Hashable) -> int:
         if key not in self:
@@ -232,7 +234,7 @@ class ForecastingFleet:
 
     def set_rhythm(self, clock: Clock) -> None:
         """Set the rhythm of the times of a fleet that has learned none; else the first two that differ show it."""
-        if self._rhythm is not None:
+        if self.rhythm is not None:
             raise ValueError("the fleet has learned times, which have shown their rhythm")
         if self._recent is None:
             self._clock = clock.copy()
@@ -241,10 +243,10 @@ class ForecastingFleet:
 
     def _clock_for(self, times: NDArray[Any]) -> Clock:
         """The fleet's clock, or one that these times set."""
-        if self._rhythm is not None:
-            if self._rhythm.are_dates != (times.dtype == np.int64):
+        if self.rhythm is not None:
+            if self.rhythm.are_dates != (times.dtype == np.int64):
                 raise TypeError("ds must be all dates or all numbers")
-            return self._rhythm.copy()
+            return self.rhythm.copy()
         different = np.unique(times)
         if len(different) < 2:
             raise ValueError("the first table must have at least two different times, which show the rhythm")
@@ -295,16 +297,74 @@ class ForecastingFleet:
         with threads_for(self._plan.most_weights):
             learn_values(self._plan, values, inputs, slots, self._records, self._priors, self._sizing, self._work)
             self._n_learned += len(values)
-            if self._n_learned == self._next_sharing:
-                self._share()
+        if self._shared_sizing is None and self._n_learned == self._next_sharing:
+            (asked,) = sampled([len(self._slots)])
+            for _ in range(2 if not self._priors.any() else 1):
+                self._priors = learn_priors(self._plan, self._shrinkage, [self._weights(asked)])
+            self._next_sharing = next_sharing(self._n_learned)
 
-    def _share(self) -> None:
-        """Learn the common prior again."""
-        asked = self._records[sampled(len(self._slots))]
-        shrinkage = [member.shrinkage for member in self.members]
-        for _ in range(2 if not self._priors.any() else 1):
-            self._priors = learn_priors(self._plan, asked, shrinkage, self._priors, self._work)
-        self._next_sharing = int(_NEXT_SHARING * self._n_learned) + 1
+    def _weights(self, asked: NDArray[np.int64]) -> list[FloatArray]:
+        with threads_for(self._plan.most_weights):
+            return weights_of(self._plan, self._records[asked], self._shrinkage, self._priors, self._work)
+
+    def split(self, n_parts: int) -> list["ForecastingFleet"]:
+        """Divide the series among new fleets, for different processes; the part of a series depends on its key alone.
+
+        Parts learn with the prior that they have until `share` gives them one that is learned from all parts. Let them
+        share whenever the values seen by all reach `next_sharing`, as one fleet does by itself, and before `join`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onepass.forecasting import ForecastingFleet, sampled
+        >>> parts = ForecastingFleet(season_length=7).split(2)
+        >>> for number, part in enumerate(parts):
+        ...     keys = np.tile(np.arange(10 * number, 10 * number + 10), 60)
+        ...     _ = part.learn(50.0 + np.random.default_rng(number).normal(size=600), keys=keys)
+        >>> asked = sampled([len(part) for part in parts])
+        >>> contributions = [part.contribution(own) for part, own in zip(parts, asked)]
+        >>> fleet = parts[0].share(contributions).join([parts[1].share(contributions)])
+        >>> len(fleet), fleet.n_seen
+        (20, 1200)
+        """
+        return [type(self).from_state(*state) for state in split_state(*self.export_state(), n_parts)]
+
+    def join(self, others: Iterable["ForecastingFleet"]) -> Self:
+        """Add the series of the other parts of a fleet, all of which have shared: see `split`."""
+        states = [self.export_state(), *(other.export_state() for other in others)]
+        vars(self).update(vars(type(self).from_state(*join_states(states))))
+        return self
+
+    def contribution(self, asked: Sequence[int] | NDArray[np.int64] = ()) -> Contribution:
+        """What the series of this part add to what those of all parts share: see `split`.
+
+        Parameters
+        ----------
+        asked : sequence of int
+            Which series are asked for their weights, counted from 0 in the order of `keys`; `sampled` says which should
+            be. If no series of any part is asked, parts share how wide intervals are and keep their prior.
+        """
+        return Contribution(self._weights(np.asarray(asked, dtype=np.int64)), self._sizing.copy(), self._last_shared())
+
+    def share(self, contributions: Iterable[Contribution]) -> Self:
+        """Learn what series share from the contributions of all parts, given to all in the same order: see `split`."""
+        parts, before = list(contributions), self._last_shared()
+        if any(not np.array_equal(part.shared_sizing, before) for part in parts) or not parts:
+            raise ValueError("contributions must be those of all parts of one fleet, since they shared last")
+        if any(len(own) for part in parts for own in part.weights):
+            self._priors = learn_priors(self._plan, self._shrinkage, [part.weights for part in parts])
+        self._sizing = combine_sizings(before, [part.sizing for part in parts])
+        self._shared_sizing = self._sizing.copy()
+        return self
+
+    def _last_shared(self) -> FloatArray:
+        if self._shared_sizing is None:
+            raise ValueError("only a part of a fleet shares when it is asked to: see ForecastingFleet.split")
+        return self._shared_sizing
+
+    @property
+    def _shrinkage(self) -> list[float]:
+        return [member.shrinkage for member in self.members]
 
     def forecast(self, horizon: int, *, key: Hashable, X: Any = None) -> Forecast:
         """Predict the next ``horizon`` values of a series.
@@ -361,7 +421,8 @@ class ForecastingFleet:
         return self._steps or dict.fromkeys(self._slots)
 
     @property
-    def _rhythm(self) -> Clock | None:
+    def rhythm(self) -> Clock | None:
+        """The rhythm of the times that were learned; None before the first."""
         return self._clock if self._recent is None else self._recent.clock
 
     def _workspace(self, steps: int) -> ForecastWorkspace:
@@ -398,7 +459,7 @@ class ForecastingFleet:
         """
         steps = as_count(horizon, "horizon")
         shares = [as_level(level) for level in levels]
-        clock, last = self._rhythm, self._ends
+        clock, last = self.rhythm, self._ends
         if clock is None:
             raise ValueError("forecast_frame needs the times of series: learn them with learn_frame")
         keys = list(last)
@@ -477,13 +538,14 @@ class ForecastingFleet:
             "library": self._library,
             "keys": list(self._slots),
             "n_seen": self._n_learned,
-            "next_sharing": self._next_sharing,
             "clock": None if self._clock is None else self._clock.to_data(),
             "steps": [self._steps.get(key) for key in self._slots],
             "revisions": self.revisions,
         }
         records = self._records[: len(self._slots)].copy()
         arrays = {"records": records, "sizing": self._sizing.copy(), "priors": self._priors.copy()}
+        if self._shared_sizing is not None:
+            arrays["shared_sizing"] = self._shared_sizing.copy()
         if self._recent is not None:
             parameters["recent"], recent = self._recent.export_state()
             arrays |= nested("recent", recent)
@@ -518,9 +580,9 @@ class ForecastingFleet:
         new._sizing = sized_or_nan(arrays, "sizing", new._sizing.shape)
         new._priors = sized_or_nan(arrays, "priors", new._priors.shape)
         new._n_learned = as_tally(parameters["n_seen"], "n_seen")
-        new._next_sharing = as_count(parameters["next_sharing"], "next_sharing")
-        if new._next_sharing <= new._n_learned:
-            raise ValueError(f"next_sharing must be above n_seen, got {new._next_sharing} and {new._n_learned}")
+        new._next_sharing = next_sharing(new._n_learned)
+        if "shared_sizing" in arrays:
+            new._shared_sizing = sized_or_nan(arrays, "shared_sizing", new._sizing.shape)
         if parameters["clock"] is not None:
             new._clock = Clock.from_data(parameters["clock"])
         new._steps = {key: int(step) for key, step in zip(keys, parameters["steps"], strict=True) if step is not None}

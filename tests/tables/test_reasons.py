@@ -160,10 +160,10 @@ WORDS: list[tuple[Reason, str]] = [
         "have several values of 'y', which differ: see lines 3, 9;",
     ),
     (
-        Reason("off_rhythm", "day", 7, rhythm="daily", time="2024-01-05T06:00:00", lines=[*range(7)]),
-        "don't fit the others, which are daily: 2024-01-05T06:00:00 and others, see lines 0, 1, 2, 3, 4, ...;",
+        Reason("off_rhythm", "day", 7, rhythm="daily", fits="don't fit", time="2024-01-05T06:00:00", lines=[*range(7)]),
+        "don't fit the others, which are daily: 2024-01-05T06:00:00, see lines 0, 1, 2, 3, 4, ...;",
     ),
-    (Reason("mixed_rhythm", "day", 7, rhythm="daily", first=2, last=54), "from line 2 to line 54 are 7 steps apart"),
+    (Reason("mixed_rhythm", "day", "7", rhythm="daily", first=2, last=54), "to line 54 they are 7 steps apart"),
     (
         Reason("long_gap", "day", 10**5, time="2924", lines=[4], most=10**4),
         "are missing in 'day' before 2924, see line 4",

@@ -106,8 +106,8 @@ def detect(
     The output has a row per value: the time, the value, what was expected and its limits low and high; tail, how often
     values are this far from what is expected; the score from 0 to 1; and the kind of the alarm, if there is one.
 
-    With --inputs, values are expected for the inputs of their own time: a jump that a promotion explains is none. How
-    much an input changes values is learned like everything else, from its earlier changes.
+    With --inputs, values are expected for the inputs of their own time: a jump that a promotion explains raises no
+    alarm. How much an input changes values is learned like everything else, from its earlier changes.
 
     With --model, the scores go on later with new values alone, also those at the end of a file that has grown. They
     must be later than those before.

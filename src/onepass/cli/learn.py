@@ -91,6 +91,10 @@ def learn(
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
         check_there(model)
         found, reading = given_files(files, reading, learning.again, console)
+        written = {"MODEL": model} if out is None else {"out": out}
+        read = found if out is None else [*found, str(model)]
+        check_distinct_paths(read, **written, rejects=rejecting.rejects, alarms=alarms)
+        check_writable(out or model, "MODEL" if out is None else "--out")
         if series_command_of(model) is not None:
             from onepass.cli.learn_series import learn_series
 
@@ -100,10 +104,6 @@ def learn(
         inputs = Inputs(found, passes, reading)
         inputs = replace(inputs, whole_records=rejecting.rejects is not None)
         check_stream(inputs, learning.resume)
-        written = {"MODEL": model} if out is None else {"out": out}
-        read = inputs.files if out is None else [*inputs.files, str(model)]
-        check_distinct_paths(read, **written, rejects=rejecting.rejects, alarms=alarms)
-        check_writable(out or model, "MODEL" if out is None else "--out")
         with only_writer(out or model, learning.wait) as target:
             begun = _begun(model, target, inputs, learning, console)
             starts = begun.inputs.starts

@@ -33,15 +33,12 @@ def learn_series(
     console: Console,
 ) -> int:
     """Let the model in a file learn further values, say what became of them, and give the exit code."""
-    from onepass.cli.paths import check_distinct_paths, check_writable, load_series
+    from onepass.cli.paths import load_series
     from onepass.files.checkpoint import to_bytes
 
     for option, why in _OF_TABLES.items():
         refuse_given(option, f"does not apply to {path}: {why}.")
     outputs = Outputs(None, None, out or path)
-    written = {"MODEL": path} if out is None else {"out": out}
-    check_distinct_paths([*files, *([] if out is None else [path])], **written, rejects=rejecting.rejects)
-    check_writable(out or path, "MODEL" if out is None else "--out")
     read = SeriesInput.opened(files, reading, console)
     with Rejects(rejecting) as log, outputs.only_writer(learning.wait) as target:
         assert target is not None

@@ -63,11 +63,10 @@ def show(model: Path, weights: int, columns: bool, old: Path | None, html: Path 
     expected, five mean that the relation or the data have changed.
     """
     from onepass.cli.errors import user_errors
-    from onepass.cli.paths import check_distinct_paths, check_there, check_writable, load_model, series_command_of
+    from onepass.cli.paths import check_distinct_paths, check_writable, load_model, series_command_of
 
     with Console(as_json=as_json) as console, user_errors():
-        check_there(model)
-        if series_command_of(model) is not None:
+        if model.exists() and series_command_of(model) is not None:
             _show_series(console, model)
             return
         from onepass.tables.progress import load_progress

@@ -9,6 +9,7 @@ from onepass.estimators.base import learner_of, start_learner
 from onepass.estimators.classifier import BayesianPerceptronClassifier
 from onepass.estimators.fleet import FleetEstimator
 from onepass.estimators.mlp import BayesianMLPClassifier, BayesianMLPRegressor
+from onepass.estimators.moving_level import MovingLevelRegressor
 from onepass.estimators.regressor import BayesianPerceptronRegressor
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "BayesianPerceptronClassifier",
     "BayesianPerceptronRegressor",
     "FleetEstimator",
+    "MovingLevelRegressor",
     "learner_of",
     "start_learner",
 ]

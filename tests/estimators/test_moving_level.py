@@ -60,7 +60,6 @@ def test_a_variance_ahead_is_shared_by_the_distance() -> None:
     near, far = fitted().share_ahead(at(1.99, 10.0))
     assert near < 0.05
     assert far > 0.5
-    np.testing.assert_array_equal(fitted(has_level=False).share_ahead(at(1.99, 10.0)), [1.0, 1.0])
 
 
 def test_intervals_contain_as_many_targets_as_they_should() -> None:
@@ -73,6 +72,15 @@ def test_intervals_contain_as_many_targets_as_they_should() -> None:
         inside.append((low < walk[[200, 209, 249]]) & (walk[[200, 209, 249]] < high))
     shares = np.mean(inside, axis=0)
     assert (shares > 0.8).all(), shares
+
+
+def test_without_a_level_it_is_a_perceptron_with_the_same_prior() -> None:
+    model, data = fitted(prior_scale=(1.0, 0.5), noise_start=0.2), rows()
+    plain = model.without_level()
+    start_learner(plain, 2).learn(data)
+    assert plain.prior_scale == (1.0, 0.5)
+    assert not getattr(plain, "has_level", False)
+    assert abs(plain.coef_[1] - model.coef_[1]) < 0.3
 
 
 def test_a_time_that_is_no_feature_is_refused() -> None:

@@ -100,15 +100,6 @@ def test_independent_rows_leave_no_level_and_intervals_that_do_not_widen() -> No
     assert near == pytest.approx(0.5, rel=0.15)
 
 
-def test_without_a_level_it_is_plain_regression() -> None:
-    times, rows, targets = data(50)
-    plain, whole = MovingLevels(PRIOR, 0.1, 1.0, level=False), MovingLevels(PRIOR, 0.1, 1.0)
-    plain.learn(times, rows, targets)
-    whole.learn(times, rows, targets)
-    np.testing.assert_array_equal(plain.weights, [1.0])
-    np.testing.assert_allclose(plain.predict(times, rows).mean[0], whole.predict(times, rows).mean[0])
-
-
 def test_an_earlier_time_is_as_uncertain_as_one_equally_far_ahead() -> None:
     times, rows, targets = data(50)
     model = MovingLevels(PRIOR, 0.1, 1.0)

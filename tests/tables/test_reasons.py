@@ -123,7 +123,7 @@ WORDS: list[tuple[Reason, str]] = [
         Reason("features_per_key", features=1000, most=200),
         "can have at most 200 features, got 1,000; leave out columns",
     ),
-    (Reason("no_time", "a", value="a category"), "can't be the time of the rows, because it is a category"),
+    (Reason("no_time", "a", why="it is a category"), "can't be the time of the rows, because it is a category"),
     (Reason("not_in_order", "a", value=7), "row 7 is earlier than the one before it; sort them by it"),
     (Reason("one_time", "a"), "all of the first rows have the same time in 'a'"),
     (Reason("not_in_time", value="counts"), "each row once and in order; it can't be used with counts"),

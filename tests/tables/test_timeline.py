@@ -187,6 +187,14 @@ def test_a_column_that_is_no_time_is_refused(tmp_path: Path) -> None:
         fitted(tmp_path, trips().assign(date=["a", "b"] * (N // 2)))
 
 
+def test_a_year_that_numbers_the_rows_can_be_the_time(tmp_path: Path) -> None:
+    table = trips().assign(date=np.arange(1700, 1700 + N))
+    near, far = fitted(tmp_path, table).predict(pd.DataFrame({"date": [1940, 2140], "km": 0.0}))["std"].to_pylist()
+    assert far > 2.0 * near
+    with pytest.raises(SchemaError, match="its first values are neither"):
+        fitted(tmp_path, table.assign(date=[f"trip {k}" for k in range(N)]))
+
+
 def test_a_level_can_not_be_exported(walking: TabularModel) -> None:
     with pytest.raises(ValueError, match="depend on the distance from the last row"):
         numpy_module(walking)

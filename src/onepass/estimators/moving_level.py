@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from onepass._typing import FloatArray
-from onepass._validation import as_count, as_flag, as_positive
+from onepass._validation import as_count, as_positive
 from onepass.activations import as_activation
+from onepass.estimators.regressor import BayesianPerceptronRegressor
 from onepass.estimators.rows import PredictedRows, Rows
 from onepass.estimators.scaling import zero_for_nan
 from onepass.files.state import Arrays, Parameters, as_number, as_tally, sized
@@ -43,8 +44,6 @@ class MovingLevelRegressor(BaseEstimator):  # type: ignore[misc]
         Standard deviation of the intercept before the first row.
     noise_start : float, optional
         A first guess of the noise variance.
-    has_level : bool
-        Whether there may be a level; without it this is plain Bayesian linear regression.
 
     Examples
     --------
@@ -64,6 +63,7 @@ class MovingLevelRegressor(BaseEstimator):  # type: ignore[misc]
     outliers: float = 0.0
     forgetting: float = 1.0
     drift: float = 0.0
+    has_level = True  # what others have not
 
     n_features_in_: int
     _levels: MovingLevels
@@ -76,14 +76,12 @@ class MovingLevelRegressor(BaseEstimator):  # type: ignore[misc]
         prior_scale: Any = 1.0,
         intercept_scale: float = 4.0,
         noise_start: float | None = None,
-        has_level: bool = True,
     ) -> None:
         self.time = time
         self.step = step
         self.prior_scale = prior_scale
         self.intercept_scale = intercept_scale
         self.noise_start = noise_start
-        self.has_level = has_level
 
     def _start(self, n_features: int, classes: Any = None, *, scaled_targets: bool = True) -> Self:
         """Forget everything, and give the learner, ready to predict from the prior alone."""
@@ -94,9 +92,19 @@ class MovingLevelRegressor(BaseEstimator):  # type: ignore[misc]
         own = as_positive(self.intercept_scale, "intercept_scale")
         noise = _FIRST_NOISE if self.noise_start is None else as_positive(self.noise_start, "noise_start")
         step = as_positive(self.step, "step")
-        self._levels = MovingLevels(np.square([own, *scales]), noise, step, level=as_flag(self.has_level, "has_level"))
+        self._levels = MovingLevels(np.square([own, *scales]), noise, step)
         self._n_rows, self._weight_sum, self._log_evidence = 0, 0.0, 0.0
         return self
+
+    def without_level(self) -> BayesianPerceptronRegressor:
+        """A perceptron with the same prior, whose rows have no time."""
+        return BayesianPerceptronRegressor(
+            prior_scale=self.prior_scale,
+            intercept_scale=self.intercept_scale,
+            noise_start=self.noise_start,
+            standardize=False,
+            missing="standard",
+        )
 
     # As the learner of an estimator: see `onepass.estimators.learner`.
 

@@ -89,8 +89,6 @@ class MovingLevels:
         A first guess of the noise variance.
     step : float
         The usual time between rows, in which the time scales of the hypotheses are counted.
-    level : bool
-        Whether there may be a level.
 
     Examples
     --------
@@ -103,8 +101,8 @@ class MovingLevels:
     (True, True)
     """
 
-    def __init__(self, prior_var: FloatArray, noise: float, step: float, *, level: bool = True) -> None:
-        walks, steps, returning = np.array(_HYPOTHESES if level else _HYPOTHESES[:1]).T
+    def __init__(self, prior_var: FloatArray, noise: float, step: float) -> None:
+        walks, steps, returning = np.array(_HYPOTHESES).T
         self._walk, self._scale, self._returning = walks / step, steps * step, returning
         k, p = len(walks), len(prior_var) + 2
         cov = np.zeros((k, p, p))
@@ -119,8 +117,6 @@ class MovingLevels:
         """How probable each hypothesis is, ``(k,)``; the first has no level."""
         evidence = self.state.evidence
         moving = evidence[1:]
-        if not len(moving):
-            return np.ones(1)
         log_odds = logsumexp(moving) - log(len(moving)) - evidence[0] + log(1.0 / _NO_LEVEL - 1.0)
         share = 1.0 / (1.0 + np.exp(-np.clip(log_odds, -700.0, 700.0)))
         return np.concatenate([[1.0 - share], share * softmax(_TEMPER * moving)])

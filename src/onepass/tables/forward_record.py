@@ -33,6 +33,11 @@ class Candidate(NamedTuple):
     drift: bool = False
     level: bool = False
 
+    @property
+    def margin(self) -> float:
+        """By how many nats per row it has to be better; a level only where rows are known to come in time."""
+        return GAIN if self.in_order and not self.level else 0.0
+
 
 PERCEPTRON = Candidate("perceptron", is_network=False, in_order=False)
 SHUFFLED = Candidate("network shuffled", is_network=True, in_order=False)

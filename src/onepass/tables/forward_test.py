@@ -25,7 +25,6 @@ from onepass.estimators.rows import Rows
 from onepass.tables.better_of_two import BetterOfTwo
 from onepass.tables.forward_record import (
     CANDIDATES,
-    GAIN,
     IN_ORDER,
     PERCEPTRON,
     SHUFFLED,
@@ -117,10 +116,7 @@ def forward_test(model: TabularModel, rows: Rows, seed: int) -> ForwardTest | No
     if PERCEPTRON not in worst:
         return None
     # A relation that stays is learned best from rows in a random order, and a perceptron minds none.
-    steady = max((one for one in worst if not one.in_order), key=worst.__getitem__)
-    best = max(worst, key=worst.__getitem__)
-    gain = GAIN if model.time is None else 0.0  # else the order is known to be one of time
-    chosen = best if worst[best] > worst[steady] + gain else steady
+    chosen = max(worst, key=lambda one: worst[one] - one.margin)
     tests = found[chosen]
     if chosen is SHUFFLED:  # in the end it is refined, which takes longest and so is tested once
         tests = [*tests[:-1], _shuffled(model, rows, origins[-1], seed, refine=True)]
@@ -162,21 +158,21 @@ def _end(origin: int, n: int) -> int:
 
 
 def is_possible(model: TabularModel, candidate: Candidate) -> bool:
-    """Whether a model can learn in this way: only numbers can drift, and where time is given it is the level."""
-    in_time = model.time is not None
-    return (
-        in_time if candidate.level else not candidate.drift or (isinstance(model.target, NumberTarget) and not in_time)
-    )
+    """Whether a model can learn in this way: only numbers can drift, and only what has a time has a level in it."""
+    if candidate.level:
+        return model.time is not None
+    return not candidate.drift or isinstance(model.target, NumberTarget)
 
 
 def fresh(model: TabularModel, candidate: Candidate) -> TabularModel:
     """A model that learns in one way alone, and has learned nothing yet."""
     new = copy.copy(model)
-    new.estimator = clone(model.estimator.candidates[int(candidate.is_network)])
+    own = model.estimator.candidates[int(candidate.is_network)]
+    if model.time is not None and not (candidate.is_network or candidate.level):
+        own = own.without_level()
+    new.estimator = clone(own)
     if candidate.drift:
         new.estimator.set_params(drift="auto")
-    elif model.time is not None and not candidate.is_network:
-        new.estimator.set_params(has_level=candidate.level)
     new.n_rows = new.n_rejected = 0
     return new
 

@@ -184,7 +184,7 @@ _WORDS = {
     "{value}",
     "features_per_key": "a model per key can have at most {most} features, got {features:,}; leave out columns, or "
     "hash them into fewer buckets",
-    "no_time": "column {column!r} can't be the time of the rows, because it is {value}; it must hold dates or numbers",
+    "no_time": "column {column!r} can't be the time of the rows, because {why}; it must hold dates or numbers",
     "not_in_order": "the rows are not in the order of {column!r}: row {value:,} is earlier than the one before it; "
     "sort them by it, the oldest first",
     "one_time": "all of the first rows have the same time in {column!r}",

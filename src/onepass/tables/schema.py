@@ -147,10 +147,14 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
         check_weights(sample[weight], weight)
     has_role = {options.target, weight, by}
     left_out = {*options.ignore, *(set(names) - set(options.columns) if options.columns else ())} - {*has_role, time}
-    sizes = {"one_hot": options.one_hot, "buckets": options.buckets}
+    sizes = {"one_hot": options.one_hot, "buckets": options.buckets, "outliers": outliers}
     text = _text_size(target, options)
     not_learned = [*left_out, *(name for name in has_role if name)]
-    encoding = infer(sample, not_learned, kinds=options.kinds, **sizes, outliers=outliers, notation=notation, text=text)
+    encoding = infer(sample, not_learned, kinds=options.kinds, **sizes, notation=notation, text=text)
+    if isinstance(time, str) and time in encoding.ignored and time not in options.kinds:
+        # Such as a year that numbers the rows.
+        kinds = {**options.kinds, time: "number"}
+        encoding = infer(sample, not_learned, kinds=kinds, **sizes, notation=notation, text=text)
     encoding = replace(encoding, left_out=tuple(sorted(left_out)))
     if not encoding.columns:
         reasons = "; ".join(f"{name}: {why}" for name, why in encoding.ignored.items())

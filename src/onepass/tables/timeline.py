@@ -56,9 +56,10 @@ def infer_timeline(encoding: Encoding, sample: Any, name: str) -> tuple[Encoding
         The column of the times.
     """
     place = next((k for k, column in enumerate(encoding.columns) if column.name == name), None)
-    if place is None or not encoding.columns[place].is_ordered:
-        kind = encoding.ignored.get(name, "left out") if place is None else f"a {encoding.columns[place].kind}"
-        raise SchemaError(Reason("no_time", name, value=kind), setting="time", suggestions={"kinds": f"{name}=date"})
+    if place is None:
+        raise _no_time(name, encoding.ignored.get(name, "it is left out"))
+    if not encoding.columns[place].is_ordered:
+        raise _no_time(name, f"it is a {encoding.columns[place].kind}")
     if encoding.texts:
         names = [column.name for column in encoding.texts]
         raise SchemaError(
@@ -71,6 +72,8 @@ def infer_timeline(encoding: Encoding, sample: Any, name: str) -> tuple[Encoding
     alone = Encoding((encoding.columns[place].with_seasons(0.0, 1.0),), {}).encode(batch)
     times = np.delete(alone.X[:, 0], list(alone.bad))
     times = times[~np.isnan(times)]
+    if not len(times):
+        raise _no_time(name, "its first values are neither")
     apart = np.diff(times)
     if (apart < 0.0).any():
         row = int(np.flatnonzero(apart < 0.0)[0]) + 2
@@ -82,6 +85,10 @@ def infer_timeline(encoding: Encoding, sample: Any, name: str) -> tuple[Encoding
     column = encoding.columns[place].with_seasons(float(times[-1] - times[0]), step)
     columns = (*encoding.columns[:place], column, *encoding.columns[place + 1 :])
     return replace(encoding, columns=columns), Timeline(name, feature, step)
+
+
+def _no_time(name: str, why: str) -> SchemaError:
+    return SchemaError(Reason("no_time", name, why=why), setting="time", suggestions={"kinds": f"{name}=date"})
 
 
 def _usual(apart: FloatArray) -> float:

@@ -3,11 +3,13 @@
     python -m benchmarks.future --data FOLDER             # every table, and how long a fit takes
     python -m benchmarks.future --data FOLDER --half development
     python -m benchmarks.future co2 abalone               # some
+    python -m benchmarks.future --only in-time            # tables whose rows have a time, fitted with it
     python -m benchmarks.future --only page               # the page alone, from the stored results
 
 Tables keep the order that they have in their files. Next to the coverage of the 95 % intervals, the root mean squared
 error and the log score of the last fifth are those of ridge regression on the same features, of the value one period
-ago and of every candidate that `fit` chooses among, and the coverage after random splits. FOLDER has ``uci``,
+ago and of every candidate that `fit` chooses among, and the coverage after random splits. Tables with a time are also
+fitted with ``time=``. FOLDER has ``uci``,
 ``tables``, ``streams`` and ``forecasting``. Results go to benchmarks/future.json, and from there to
 docs/evidence/future.md and docs/images/future.png.
 """
@@ -18,9 +20,18 @@ import warnings
 from pathlib import Path
 
 from benchmarks.future import page
-from benchmarks.future.measure import MOST, fit_times, measured, read, tables, write
+from benchmarks.future.measure import (
+    MOST,
+    fit_times,
+    measured,
+    measured_in_time,
+    read,
+    tables,
+    write,
+    write_in_time,
+)
 
-PARTS = ("tables", "time", "page")
+PARTS = ("tables", "in-time", "time", "page")
 
 
 def main() -> None:
@@ -37,12 +48,16 @@ def main() -> None:
     warnings.simplefilter("ignore")
     stored = {one.name for one in read()["tables"]} if given.missing else set()
     with tempfile.TemporaryDirectory() as folder:
-        for table in tables(given.data) if "tables" in parts else ():
-            wanted = table.name in given.names if given.names else given.half in ("both", table.half)
-            if wanted and table.name not in stored:
+        for table in tables(given.data):
+            if not (table.name in given.names if given.names else given.half in ("both", table.half)):
+                continue
+            if "tables" in parts and table.name not in stored:
                 outcome = measured(table, Path(folder), given.rows)
                 write([outcome])
                 print(page.line(outcome), flush=True)
+            if "in-time" in parts and (in_time := measured_in_time(table, Path(folder), given.rows)) is not None:
+                write_in_time(in_time)
+                print(in_time, flush=True)
         if "time" in parts and not given.names:
             write([], times=fit_times(Path(folder)))
     page.write(read())

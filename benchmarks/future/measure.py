@@ -7,7 +7,7 @@ tables of the development half only.
 
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -30,14 +30,27 @@ from onepass.tables import fit
 from onepass.tables.better_of_two import BetterOfTwo
 from onepass.tables.fitting import FitOptions
 from onepass.tables.forward_record import CANDIDATES, SHUFFLED
-from onepass.tables.forward_test import fresh
+from onepass.tables.forward_test import fresh, is_possible
 from onepass.tables.inputs import Inputs, steps
 from onepass.tables.model import TabularModel
 from onepass.tables.readers.registry import open_source
 from onepass.tables.schema import SchemaOptions, infer_model
 from onepass.tables.targets import NumberTarget
 
-__all__ = ["LEVEL", "MOST", "OrderedTable", "Outcome", "fit_times", "measured", "read", "tables", "write"]
+__all__ = [
+    "LEVEL",
+    "MOST",
+    "InTime",
+    "OrderedTable",
+    "Outcome",
+    "fit_times",
+    "measured",
+    "measured_in_time",
+    "read",
+    "tables",
+    "write",
+    "write_in_time",
+]
 
 STORED = Path(__file__).parents[1] / "future.json"
 LEVEL = 0.05
@@ -184,6 +197,26 @@ class Outcome:
         return self.score >= self.best_candidate - LEVEL
 
 
+@dataclass(frozen=True)
+class InTime:
+    """What was measured of a table of numbers whose rows have a time."""
+
+    name: str
+    time: str
+    """The column of the time."""
+    coverage: float
+    score: float
+    loss: float
+    chosen: str
+    """What forward tests have chosen."""
+    widening: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the intervals hold between 90 and 98 % of the future."""
+        return _is_within(self.coverage)
+
+
 def _is_within(coverage: float | None) -> bool:
     return coverage is not None and 0.9 <= coverage <= 0.98
 
@@ -191,14 +224,25 @@ def _is_within(coverage: float | None) -> bool:
 def read() -> dict[str, Any]:
     """What is stored."""
     found = stored(STORED)
-    return {**found, "tables": [Outcome(**one) for one in found.get("tables", [])]}
+    kinds: dict[str, Any] = {"tables": Outcome, "in_time": InTime}
+    return {**found, **{part: [kind(**one) for one in found.get(part, [])] for part, kind in kinds.items()}}
 
 
 def write(outcomes: list[Outcome], **more: Any) -> None:
     """Store the outcomes of tables, in the place of earlier ones, and what else was measured."""
-    before = read()
-    known = {one.name: one for one in (*before["tables"], *outcomes)}
-    keep(STORED, {**before, **more, "tables": [asdict(known[name]) for name in sorted(known)]})
+    _write("tables", outcomes, more)
+
+
+def write_in_time(outcome: InTime) -> None:
+    """Store the outcome of a table in time, in the place of an earlier one."""
+    _write("in_time", [outcome], {})
+
+
+def _write(part: str, outcomes: Sequence[Outcome | InTime], more: dict[str, Any]) -> None:
+    before = {**read(), **more}
+    known = {one.name: one for one in (*before[part], *outcomes)}
+    before[part] = [known[name] for name in sorted(known)]
+    keep(STORED, before | {name: [asdict(one) for one in before[name]] for name in ("tables", "in_time")})
 
 
 def measured(table: OrderedTable, folder: Path, most: int = MOST) -> Outcome:
@@ -233,6 +277,33 @@ def measured(table: OrderedTable, folder: Path, most: int = MOST) -> Outcome:
     return replace(outcome, random_coverage=random["coverage_95"], ridge=ridge, period=period)
 
 
+def time_column(table: OrderedTable, frame: pd.DataFrame) -> str | None:
+    """The column that has the time of the rows: the first with dates, or years, that never go back."""
+    for name in frame.columns:
+        is_time = pd.api.types.is_datetime64_any_dtype(frame[name]) or name.lower() in ("year", "time", "date", "month")
+        if name != table.target and is_time and frame[name].is_monotonic_increasing and frame[name].nunique() > 1:
+            return str(name)
+    return None
+
+
+def measured_in_time(table: OrderedTable, folder: Path, most: int = MOST) -> InTime | None:
+    """Fit and test one table with its time; None if it has classes, or no time."""
+    frame = table.load().head(most).reset_index(drop=True)
+    time = time_column(table, frame)
+    if time is None or table.task != "regression":
+        return None
+    file = folder / f"{table.name}-in-time.csv"
+    frame.to_csv(file, index=False)
+    trial = future_test(str(file), table.target, task=table.task, time=time)
+    model, scores = trial.model, trial.scores()["onepass"]
+    inputs = Inputs((str(file),))
+    rows = Rows.joined([step.rows for step in steps(model, inputs, inputs.sources())])
+    score = _log_score(model, rows.at(np.arange(model.n_rows, len(rows.y))))
+    test = model.forward_test
+    chosen, widening = ("", 1.0) if test is None else (test.chosen, test.widening)
+    return InTime(table.name, time, scores["coverage_95"], score, scores["rmse"], chosen, widening)
+
+
 def _log_score(model: TabularModel, rows: Rows) -> float:
     return float(np.mean(model.predict_and_score(rows).log_density))
 
@@ -245,7 +316,7 @@ def _best_candidate(table: OrderedTable, frame: pd.DataFrame, folder: Path, firs
     model, _ = infer_model([open_source(str(file))], options, rereadable=True)
     found = []
     for candidate in CANDIDATES.values() if isinstance(model.estimator, BetterOfTwo) else ():
-        if candidate.drift and not isinstance(model.target, NumberTarget):
+        if not is_possible(model, candidate):
             continue
         new = fresh(model, candidate)
         if candidate is SHUFFLED:

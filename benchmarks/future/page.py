@@ -1,11 +1,12 @@
 """The page and its chart, from the stored results alone."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from statistics import mean
+from statistics import geometric_mean, mean, median
 from typing import Any
 
-from benchmarks.future.measure import LEVEL, MOST, Outcome
+from benchmarks.future.measure import LEVEL, MOST, InTime, Outcome
 from onepass.files.atomic import write_atomically
 from onepass.reports.plots import EXACT, GREY, house_style, new_figure, render
 
@@ -41,6 +42,7 @@ def text(results: dict[str, Any]) -> str:
 
 {_shares(found)}
 
+{_in_time(found, results["in_time"])}
 {_times(results.get("times"))}Written by `python -m benchmarks.future --data FOLDER`; [evidence](index.md) has the
 date and the machine. [Models](../reference/command-line/models.md) says how `fit` tests itself forward.
 
@@ -61,7 +63,7 @@ tables, made by formula, or on those of one half; which half a table belongs to 
   the highest, in hindsight, of the models that `fit` chooses among (a perceptron, one that drifts, a network learned
   in order or shuffled), each with its own intervals and fitted on the same rows.
 
-{_tables(found)}"""
+{_tables(found)}{_tables_in_time(found, results["in_time"])}"""
 
 
 def _answer(found: Sequence[Outcome]) -> str:
@@ -103,6 +105,72 @@ def _shares(found: Sequence[Outcome]) -> str:
         "rows to test, so intervals with exactly 95 % coverage would not be within 90-98 % on all of them, either."
     )
     return "\n".join([*lines, "", note])
+
+
+def _in_time(found: Sequence[Outcome], in_time: Sequence[InTime]) -> str:
+    """What the time of the rows changes, for each half."""
+    without = {one.name: one for one in found}
+    lines = []
+    for half, name in HALVES.items():
+        pairs = [(one, without[one.name]) for one in in_time if one.name in without and without[one.name].half == half]
+        if not pairs:
+            continue
+        inside = [[_within(one.coverage) for one in column] for column in zip(*pairs, strict=True)]
+        low = [mean((one.coverage or 0.0) >= 0.9 for one in column) for column in zip(*pairs, strict=True)]
+        gains = [own.score - other.score for own, other in pairs]
+        beaten = [[_is_level(error, other) for error in (own.loss, other.loss)] for own, other in pairs]
+        cells = [
+            f"{100 * mean(inside[1]):.0f} % / {100 * mean(inside[0]):.0f} %",
+            f"{100 * low[1]:.0f} % / {100 * low[0]:.0f} %",
+            f"{100 * mean(one[1] for one in beaten):.0f} % / {100 * mean(one[0] for one in beaten):.0f} %",
+            f"{geometric_mean(own.loss / other.loss for own, other in pairs):.2f}",
+            f"{median(gains):+.2f}",
+        ]
+        lines.append(f"| {name} | {len(pairs)} | " + " | ".join(cells) + " |")
+    if not lines:
+        return ""
+    titles = (
+        "without / with the time",
+        "number",
+        "within 90-98 %",
+        "at least 90 %",
+        f"error at most {100 * LEVEL:.0f} % above ridge and last period",
+        "error, as a multiple",
+        "median gain in log score",
+    )
+    return (
+        "Tables whose rows have a time were also fitted with it (`--time COLUMN`):\n\n"
+        + "\n".join([f"| {' | '.join(titles)} |", "|---|---:|---:|---:|---:|---:|---:|", *lines])
+        + "\n"
+    )
+
+
+def _within(coverage: float | None) -> bool:
+    return coverage is not None and 0.9 <= coverage <= 0.98
+
+
+def _is_level(error: float, other: Outcome) -> bool:
+    return replace(other, loss=error).is_level
+
+
+def _tables_in_time(found: Sequence[Outcome], in_time: Sequence[InTime]) -> str:
+    """Every table that was fitted with its time, next to how it was without."""
+    without = {one.name: one for one in found}
+    pairs = [(one, without[one.name]) for one in sorted(in_time, key=lambda one: one.name) if one.name in without]
+    if not pairs:
+        return ""
+    lines = [
+        "",
+        "With the time of the rows:",
+        "",
+        "| table | time | future, without | with | error, without | with | log score, without | with | chosen |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---|",
+    ]
+    for own, other in pairs:
+        cells = [_share(other.coverage), _share(own.coverage)]
+        cells += map(_number, (other.loss, own.loss, other.score, own.score))
+        lines.append(f"| {own.name} | {own.time} | " + " | ".join(cells) + f" | {own.chosen or 'no tests'} |")
+    return "\n".join(lines) + "\n"
 
 
 def _times(times: dict[str, float] | None) -> str:

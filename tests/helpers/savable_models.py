@@ -9,7 +9,7 @@ import numpy as np
 import onepass
 import onepass.forecasting
 from onepass.decisions import UCB, ContextualBandit
-from onepass.estimators import FleetEstimator
+from onepass.estimators import FleetEstimator, MovingLevelRegressor, start_learner
 from onepass.estimators.rows import Rows
 from onepass.paper.kalman_network import KalmanNetwork
 from onepass.river import (
@@ -192,6 +192,7 @@ def models() -> dict[str, Any]:
         "mlp-regressor": onepass.BayesianMLPRegressor((4,)).fit(X, score),
         "mlp-members": onepass.BayesianMLPRegressor((4,), members=2).fit(X, score),
         "fleet": onepass.PerceptronFleet(3).learn(X, label.astype(float), keys=keys),
+        "moving-level": start_learner(MovingLevelRegressor(0, 0.1), 3).learn(Rows(X, score)),
         "fleet-estimator": FleetEstimator(3).learn(Rows(X, score, keys=tuple(keys))),
         "table": table(X, score),
         "log-table": table(X, np.exp(score), log_target=True),

@@ -183,5 +183,5 @@ def test_few_rows_and_classes_without_dates_are_not_tested(tmp_path: Path) -> No
 
 
 def test_names_of_candidates_are_distinct_and_one_of_them_learns_in_order() -> None:
-    assert len(CANDIDATES) == 4
+    assert len(CANDIDATES) == 5
     assert CANDIDATES[IN_ORDER.name].is_network

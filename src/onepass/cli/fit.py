@@ -39,6 +39,7 @@ _PACKED_ENDINGS = (".gz", ".bz2", ".xz", ".zst", ".zip")
         "onepass fit trips.csv --target price",
         "onepass fit 'logs/*.parquet' --target clicked --model clicks.onepass --hidden 50",
         "onepass fit sales.csv --target sales --by store --where 'sales > 0'",
+        "onepass fit trips.csv --target price --time date",
         "onepass fit --config price.toml",
         "onepass fit sensor.csv --target level --outliers 0.05 --drift auto --alarms alarms.csv",
         "onepass fit 'data/*.parquet' --target y --model y.onepass --executor dask --workers 4",
@@ -114,6 +115,10 @@ def fit(
 
     Without --model the model is written to the current folder and named after the first file. An existing file of that
     name is replaced only if it is a model of the same target learned from the same files.
+
+    With --time date the rows are those of a process in time: predictions start from where the last rows have left the
+    target, lean on the seasons that the rows cover twice, and have intervals that widen with the distance from the last
+    row. The rows must come in the order of that column, the oldest first.
 
     With --outliers 0.05 extreme targets and wrong labels do little harm, and with --drift auto the model follows
     relations that change. --alarms lists such rows and changes as they are found.
@@ -260,6 +265,11 @@ def _refuse_on_dask(inputs: "Inputs", resume: bool, shape: dict[str, Any], alarm
         (shuffle == "on", "--shuffle on", "can't be used with --executor dask"),
         (shape["weight"] is not None, "--weight", "can't be used with --executor dask"),
         (shape["by"] is not None, "--by", "can't be used with --executor dask"),
+        (
+            shape["time"] is not None,
+            "--time",
+            "can't be used with --executor dask: it needs one process that learns the rows in order",
+        ),
         (
             shape["drift"] != 0.0,
             "--drift",

@@ -125,7 +125,7 @@ def _begun(
 
     base = target.version if target.path == path else version(path)
     model = load_model(path)
-    check_passes(inputs.passes, model.estimator.drift)
+    check_passes(inputs.passes, model.estimator.drift, in_order=model.has_level)
     inputs = replace(inputs, reading=reading_of(model, inputs.files, inputs.reading))
     sources = inputs.sources()
     console.tell_notes(sources)

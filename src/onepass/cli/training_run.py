@@ -98,8 +98,10 @@ def set_aside_words(n: int) -> list[str]:
     return [f"{rows} set aside: {whose} absurdly far from what was predicted"]
 
 
-def check_passes(passes: int, drift: float | str) -> None:
-    """Refuse to go over the rows again with a model that can't."""
+def check_passes(passes: int, drift: float | str, *, in_order: bool = False) -> None:
+    """Refuse to go over the rows again with a model that can't, such as one that follows rows in their order."""
+    if passes > 1 and in_order:
+        raise click.UsageError(f"--time needs --passes 1, got {passes}: rows are learned once, in the order of time.")
     if passes > 1 and drift == "auto":
         raise click.UsageError(
             f"--drift auto compares rates by rows that have not been learned yet, and needs --passes 1, got {passes}; "

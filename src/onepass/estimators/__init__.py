@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from onepass.estimators.classifier import BayesianPerceptronClassifier
     from onepass.estimators.fleet import FleetEstimator
     from onepass.estimators.mlp import BayesianMLPClassifier, BayesianMLPRegressor
+    from onepass.estimators.moving_level import MovingLevelRegressor
     from onepass.estimators.regressor import BayesianPerceptronRegressor
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "BayesianPerceptronClassifier",
     "BayesianPerceptronRegressor",
     "FleetEstimator",
+    "MovingLevelRegressor",
     "learner_of",
     "start_learner",
 ]
@@ -33,6 +35,7 @@ _MODULES = {
     "BayesianPerceptronClassifier": "classifier",
     "BayesianPerceptronRegressor": "regressor",
     "FleetEstimator": "fleet",
+    "MovingLevelRegressor": "moving_level",
     "learner_of": "base",
     "start_learner": "base",
 }

@@ -226,6 +226,22 @@ class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
         X, y = learner.encoder.pairs(self, X, y, reset=False, **self._target_checks)
         return learner.outlier_probability(Rows(X, learner.targets.encode(y)))
 
+    def _start(self, n_features: int, classes: Any, *, scaled_targets: bool) -> Learner:
+        """Forget everything, and give the learner, ready to predict from the prior alone: see `start_learner`."""
+        self._check_parameters()
+        if self.standardize:
+            raise ValueError(
+                "an estimator can start without rows only with standardize=False, got standardize=True, which takes "
+                "its scales from the first rows"
+            )
+        self.__dict__.pop("feature_names_in_", None)
+        self.n_features_in_ = as_count(n_features, "n_features")
+        encoder = InputEncoder(self.missing, getattr(self, "image_shape", None))
+        targets = self._targets_of(np.empty(0), classes)
+        learner = self._new_learner(encoder, targets, expects_scaled_targets=scaled_targets)
+        self._learner = learner.start()
+        return self._learner
+
     # What a subclass says.
 
     def _targets_of(self, y: Any, classes: Any) -> Any:
@@ -424,19 +440,7 @@ def start_learner(estimator: Any, n_features: int, classes: Any = None, *, scale
     >>> model.n_seen_, model.predict([[1.0, 2.0]])
     (0, array([0.]))
     """
-    estimator._check_parameters()
-    if estimator.standardize:
-        raise ValueError(
-            "an estimator can start without rows only with standardize=False, got standardize=True, which takes its "
-            "scales from the first rows"
-        )
-    estimator.__dict__.pop("feature_names_in_", None)
-    estimator.n_features_in_ = as_count(n_features, "n_features")
-    encoder = InputEncoder(estimator.missing, getattr(estimator, "image_shape", None))
-    targets = estimator._targets_of(np.empty(0), classes)
-    learner = estimator._new_learner(encoder, targets, expects_scaled_targets=scaled_targets)
-    estimator._learner = learner.start()
-    return learner
+    return estimator._start(n_features, classes, scaled_targets=scaled_targets)
 
 
 def _warn_of_set_aside(n: int) -> None:

@@ -56,6 +56,11 @@ def table_program(model: TabularModel, origin: str) -> Program:
             f"a model per {model.by!r} can't be exported, because it has weights for every key: fit one model for all "
             "keys together, or for the rows of one key"
         )
+    if model.has_level:
+        raise NotExportableError(
+            "a level that moves with time can't be exported, because predictions depend on the distance from the last "
+            "row: fit without a time, or ask onepass or its service for predictions"
+        )
     for column in model.encoding.columns:
         if not column.is_exportable:
             raise NotExportableError(
@@ -141,9 +146,10 @@ def _encoded(column: Column, x: Expression) -> Expression:
     assert isinstance(column, Date)
     weekday = floor(x) + 3.0  # 1970 began on a Thursday
     weekday = weekday - 7.0 * floor(weekday / 7.0)
-    turns = [x / YEAR, *([x] if column.clock else [])]
-    angles = [2.0 * np.pi * turn for turn in turns]
-    waves = [wave for angle in angles for wave in (sin(angle), cos(angle))]
+    waves = []
+    for turn in column.turns:
+        angle = 2.0 * np.pi * (x / turn.period)
+        waves += [sin(angle), cos(angle)] if turn.size == 1.0 else [turn.size * sin(angle), turn.size * cos(angle)]
     known = where(missing, 0.0, concat([(x - column.centre) / YEAR, _indicator(weekday, 7), *waves]))
     return concat([known, flag]) if column.missing else known
 

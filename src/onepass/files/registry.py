@@ -33,6 +33,7 @@ _MODULES = {
     "MLPClassifier": "onepass.integrations.river",
     "MLPRegressor": "onepass.integrations.river",
     "Mixture": "onepass.models.mixture",
+    "MovingLevelRegressor": "onepass.estimators",
     "PerceptronClassifier": "onepass.integrations.river",
     "PerceptronFleet": "onepass.models.fleet",
     "PerceptronRegressor": "onepass.integrations.river",

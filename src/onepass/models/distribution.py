@@ -354,12 +354,13 @@ class Prediction:
         """The same distribution of targets in other units."""
         return self._with("_units", units)
 
-    def widened(self, factor: float) -> "Prediction":
+    def widened(self, factor: Any) -> "Prediction":
         """The same distribution, ``factor`` times as wide around its mean; what that adds to the variance is epistemic.
 
-        It is for predictions of numbers in the model's own units, with a linear activation.
+        The factor is a number, or one per row, ``(n,)``. It is for predictions of numbers in the model's own units,
+        with a linear activation.
         """
-        if factor == 1.0:
+        if np.all(np.equal(factor, 1.0)):
             return self
         seen, scored, interval = self.moments, self._density, self._interval_mixed
         total = factor**2 * (seen.var + seen.noise_var)
@@ -374,7 +375,7 @@ class Prediction:
             self._family,
             seen._replace(var=total - seen.noise_var),
             self._log_noise_var,
-            None if scored is None else lambda y: scored(seen.mean + (y - seen.mean) / factor) - log(factor),
+            None if scored is None else lambda y: scored(seen.mean + (y - seen.mean) / factor) - np.log(factor),
             mixed=wider(self._own_parts()),
             interval_mixed=None if interval is None else lambda: wider(interval()),
             tracked=self.tracked,

@@ -39,6 +39,8 @@ def facts(model: "TabularModel") -> Iterator[tuple[str, str]]:
         yield "keys now", f"{model.estimator.n_keys:,} values of {model.by}, each with a model of its own"
     if model.noise is not None:
         yield "noise now", _noise_words(model.noise, model.target)
+    if model.has_level:
+        yield "level now", f"with probability {model.estimator.level_probability_:.2f} it moves"
     if isinstance(model.target, CountTarget):
         yield "dispersion now", f"{model.estimator.noise_:.4g}: counts of mean m have the variance m + dispersion m²"
     if model.estimator.outliers:
@@ -108,6 +110,11 @@ def _column_counts(encoding: Encoding) -> Iterator[tuple[str, str]]:
 def _row_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
     if model.weight is not None:
         yield "weight", f"{model.weight}: how often a row counts when it is learned; scores count each row once"
+    if model.time is not None:
+        yield (
+            "time",
+            f"{model.time.name}: rows come in its order; predictions depend on the distance from the last row",
+        )
     if model.by is not None:
         yield "by", f"{model.by}: its values have a model each, and share a prior that answers for values yet to come"
 
@@ -204,6 +211,7 @@ def future_words(test: ForwardTest) -> str:
     words += f"; {test.coverage:.0%} of the values inside their 95 % intervals"
     if test.widening > 1.0:
         words += f", which the tests have made {test.widening:.3g} times as wide"
+        words += " as far as they widen with the distance" if test.candidate.level else ""
     ahead, row_by_row = test.plain_coverage, test.row_by_row
     if ahead is not None and row_by_row is not None and row_by_row - ahead > _DISAGREE:
         words += (
@@ -230,6 +238,7 @@ def _kind_words(model: "TabularModel") -> str:
         return f"network {'-'.join(map(str, model.layers))}"
     n_features = len(model.encoding.features)
     whose = "" if model.by is None else f" for each value of {model.by}"
+    whose = " around a level that moves with time" if model.has_level else whose
     return f"perceptron with {n_features} feature{'s' if n_features > 1 else ''}{whose}"
 
 

@@ -331,6 +331,9 @@ class BayesianTabularRegressor(RegressorMixin, _TabularEstimator):  # type: igno
         Whether targets are counts 0, 1, 2, ...
     log_target : bool, optional
         Whether the logarithm of the target is learned; by default if the first rows are predicted better so.
+    time : str, optional
+        Name of the column with the time of each row, dates or numbers, the oldest row first: predictions start from
+        where the last rows have left the level of the target, and intervals widen with the distance from them.
 
     Attributes
     ----------
@@ -367,6 +370,7 @@ class BayesianTabularRegressor(RegressorMixin, _TabularEstimator):  # type: igno
         random_state: int = 0,
         counts: bool = False,
         log_target: bool | None = None,
+        time: str | None = None,
     ) -> None:
         super().__init__(
             model_kind=model_kind,
@@ -385,6 +389,7 @@ class BayesianTabularRegressor(RegressorMixin, _TabularEstimator):  # type: igno
         )
         self.counts = counts
         self.log_target = log_target
+        self.time = time
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn more rows, in the order given; the first call decides what the columns hold."""
@@ -406,7 +411,8 @@ class BayesianTabularRegressor(RegressorMixin, _TabularEstimator):  # type: igno
         return columns["lower"], columns["upper"]
 
     def _target_options(self) -> dict[str, Any]:
-        return {"task": "counts" if self.counts else "regression", "log_target": self.log_target}
+        task = "counts" if self.counts else "regression"
+        return {"task": task, "log_target": self.log_target, "time": self.time}
 
     def _targets(self, y: Any, classes: Any, *, reset: bool) -> Any:
         y = column_or_1d(_plain_targets(y), warn=True)

@@ -41,7 +41,7 @@ class Explanation:
     """
 
     columns: tuple[str, ...]
-    baseline: FloatArray  # (n,), of an average row
+    baseline: FloatArray  # (n,), of an average row, at the level of its time
     baseline_std: FloatArray  # (n,)
     add: FloatArray  # (n, k)
     std: FloatArray  # (n, k)
@@ -105,7 +105,12 @@ def _places(model: "TabularModel") -> list[slice]:
 def _exactly(model: "TabularModel", X: Any, keys: Sequence[str] | None) -> tuple[FloatArray, ...]:
     middle = average_row(model)
     if keys is None:
-        return _linear(model, learner_of(model.estimator).linear_belief(), X, middle)
+        baseline, std, *added = _linear(model, learner_of(model.estimator).linear_belief(), X, middle)
+        if model.has_level:  # no column adds it: it is where the last rows were
+            assert isinstance(model.target, NumberTarget)
+            level, var = model.estimator.level(X)
+            baseline, std = baseline + level * model.target.scale, np.hypot(std, np.sqrt(var) * model.target.scale)
+        return (baseline, std, *added)
     k = len(model.encoding.columns)
     found = [np.empty((X.shape[0], *shape)) for shape in ((), (), (k,), (k,))]
     rows_of: dict[str, list[int]] = {}

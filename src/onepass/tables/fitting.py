@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from onepass._validation import as_count, one_of
 from onepass.tables.better_of_two import BetterOfTwo
+from onepass.tables.columns.errors import SchemaError
 from onepass.tables.forward_test import forward_test, fresh, thinned
 from onepass.tables.history import LearnedFile, LearnedRun, now
 from onepass.tables.inputs import ContentLog, Inputs, steps
@@ -46,6 +47,10 @@ class FitOptions:
         one_of(self.shuffle, ("auto", "on", "off"), "shuffle")
         if self.passes != "auto":
             as_count(self.passes, "passes")
+        if self.schema.settings.time is not None:
+            for refused, how in ((self.shuffle == "on", "shuffle='on'"), (self.turns > 1, f"passes={self.passes}")):
+                if refused:
+                    raise SchemaError(Reason("not_in_time", value=how), setting="time")
 
     @property
     def turns(self) -> int:
@@ -88,7 +93,7 @@ def _test_forward(model: TabularModel, inputs: Inputs, sources: Sequence[Source]
     ahead = steps(model, replace(inputs, passes=1, shuffle=None), sources)
     rows = thinned(step.rows for step in ahead)
     model.forward_test = None if rows is None else forward_test(model, rows, seed)
-    if model.forward_test is not None and model.forward_test.order_matters:
+    if model.forward_test is not None and (model.forward_test.order_matters or model.time is not None):
         model.estimator = fresh(model, model.forward_test.candidate).estimator
 
 

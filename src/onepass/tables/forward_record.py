@@ -6,6 +6,8 @@ It is data: the model keeps it, commands print it, and its words are made in `on
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Self
 
+import numpy as np
+
 from onepass.files.state import Parameters, as_number, as_tally
 
 __all__ = [
@@ -13,10 +15,12 @@ __all__ = [
     "DRIFTING",
     "GAIN",
     "IN_ORDER",
+    "LEVEL",
     "PERCEPTRON",
     "SHUFFLED",
     "Candidate",
     "ForwardTest",
+    "widened",
 ]
 
 
@@ -27,15 +31,22 @@ class Candidate(NamedTuple):
     is_network: bool
     in_order: bool
     drift: bool = False
+    level: bool = False
+
+    @property
+    def margin(self) -> float:
+        """By how many nats per row it has to be better; a level only where rows are known to come in time."""
+        return GAIN if self.in_order and not self.level else 0.0
 
 
 PERCEPTRON = Candidate("perceptron", is_network=False, in_order=False)
 SHUFFLED = Candidate("network shuffled", is_network=True, in_order=False)
 IN_ORDER = Candidate("network in order", is_network=True, in_order=True)
 DRIFTING = Candidate("perceptron with drift", is_network=False, in_order=True, drift=True)
+LEVEL = Candidate("perceptron with a level in time", is_network=False, in_order=True, level=True)
 GAIN = 0.05
 """Nats per row by which a model that follows the order has to be better than one that does not."""
-CANDIDATES = {one.name: one for one in (PERCEPTRON, SHUFFLED, IN_ORDER, DRIFTING)}
+CANDIDATES = {one.name: one for one in (PERCEPTRON, SHUFFLED, IN_ORDER, DRIFTING, LEVEL)}
 
 
 @dataclass(frozen=True)
@@ -52,7 +63,7 @@ class ForwardTest:
     n_predicted: int
     """Rows predicted in the last test."""
     widening: float
-    """Factor of the intervals: at least 1."""
+    """Factor of the intervals, at least 1; with a level in time of what their variance gains with the distance."""
     coverage: float | None = None
     """Share of the targets ahead inside their 95 % intervals in the last test, these widened; None for classes."""
     plain_coverage: float | None = None
@@ -92,6 +103,17 @@ class ForwardTest:
         n_learned, n_predicted = (as_tally(given[name], name) for name in ("n_learned", "n_predicted"))
         scores = _numbers(given["scores"], "scores")
         return cls(str(given["chosen"]), scores, n_learned, n_predicted, widening, coverage, plain, row_by_row, errors)
+
+
+def widened(widening: float, share: Any) -> Any:
+    """Factors of the deviations of rows of whose variance a share is widened.
+
+    Examples
+    --------
+    >>> widened(2.0, 1.0), float(widened(2.0, 0.0))
+    (2.0, 1.0)
+    """
+    return np.sqrt(1.0 + (widening**2 - 1.0) * share)
 
 
 _SHARES = ("coverage", "plain_coverage", "row_by_row")

@@ -25,17 +25,17 @@ from onepass.estimators.rows import Rows
 from onepass.tables.better_of_two import BetterOfTwo
 from onepass.tables.forward_record import (
     CANDIDATES,
-    GAIN,
     IN_ORDER,
     PERCEPTRON,
     SHUFFLED,
     Candidate,
     ForwardTest,
+    widened,
 )
 from onepass.tables.model import TabularModel
 from onepass.tables.targets import CountTarget, NumberTarget
 
-__all__ = ["forward_test", "fresh", "thinned"]
+__all__ = ["forward_test", "fresh", "is_possible", "thinned"]
 
 ORIGINS = (0.512, 0.64, 0.8)
 """Shares of the rows that are learned before each test."""
@@ -47,12 +47,15 @@ MOST = 2**11
 """Rows that are looked at; of more, every second, fourth, ... one."""
 _USUAL = 1.96  # deviations that 95 % of a normal distribution are within
 _WIDER = 1.1  # a factor below this is chance
+_MOST_WIDER, _TRIED = 4.0, 57  # how much more a factor may be where it widens only a share, and the steps to there
 
 
 class _Ahead(NamedTuple):
     """Rows that were predicted from an origin."""
 
     z: FloatArray
+    share: FloatArray
+    """Of the variance, what a wider interval widens: see `TabularModel.factors`."""
     log_density: FloatArray
     mean: FloatArray  # in the target's own units
 
@@ -60,9 +63,14 @@ class _Ahead(NamedTuple):
     def of(cls, model: TabularModel, rows: Rows) -> "_Ahead":
         predicted, target = model.predict_and_score(rows), model.target
         if not isinstance(target, NumberTarget):
-            return cls(np.zeros(0), predicted.log_density, np.zeros(0))
+            return cls(np.zeros(0), np.zeros(0), predicted.log_density, np.zeros(0))
         mean, _ = target.moments(predicted.mean, predicted.std, predicted.aleatoric)
-        return cls((rows.y - predicted.mean) / predicted.std, predicted.log_density, mean)
+        z = (rows.y - predicted.mean) / predicted.std
+        return cls(z, model.share_ahead(rows.X), predicted.log_density, mean)
+
+    def inside(self, widening: float) -> float:
+        """The share of the targets inside their 95 % intervals, these widened."""
+        return float(np.mean(np.abs(self.z) <= _USUAL * widened(widening, self.share)))
 
 
 def thinned(parts: Iterable[Rows]) -> Rows | None:
@@ -100,7 +108,7 @@ def forward_test(model: TabularModel, rows: Rows, seed: int) -> ForwardTest | No
     for candidate in CANDIDATES.values():
         if candidate is SHUFFLED:
             found[candidate] = [_shuffled(model, rows, origin, seed) for origin in origins[1:]]
-        elif not candidate.drift or isinstance(model.target, NumberTarget):
+        elif is_possible(model, candidate):
             found[candidate], by_row[candidate] = _in_order(model, candidate, rows, origins)
     # The worst of the last two tests: one lucky stretch must not decide.
     worst = {one: min(float(ahead.log_density.mean()) for ahead in tests[-2:]) for one, tests in found.items()}
@@ -108,9 +116,7 @@ def forward_test(model: TabularModel, rows: Rows, seed: int) -> ForwardTest | No
     if PERCEPTRON not in worst:
         return None
     # A relation that stays is learned best from rows in a random order, and a perceptron minds none.
-    steady = max((one for one in worst if not one.in_order), key=worst.__getitem__)
-    best = max(worst, key=worst.__getitem__)
-    chosen = best if worst[best] > worst[steady] + GAIN else steady
+    chosen = max(worst, key=lambda one: worst[one] - one.margin)
     tests = found[chosen]
     if chosen is SHUFFLED:  # in the end it is refined, which takes longest and so is tested once
         tests = [*tests[:-1], _shuffled(model, rows, origins[-1], seed, refine=True)]
@@ -120,12 +126,11 @@ def forward_test(model: TabularModel, rows: Rows, seed: int) -> ForwardTest | No
         return test
     follows = isinstance(model.target, CountTarget) or model.tracks_intervals  # limits need no factor
     widening = 1.0 if follows else _widening(tests)
-    z = tests[-1].z
     return replace(
         test,
         widening=widening,
-        coverage=float(np.mean(np.abs(z) <= _USUAL * widening)),
-        plain_coverage=float(np.mean(np.abs(z) <= _USUAL)),
+        coverage=tests[-1].inside(widening),
+        plain_coverage=tests[-1].inside(1.0),
         row_by_row=by_row.get(chosen, by_row[IN_ORDER]),
         errors=_errors(model.target, rows, *ends, tests[-1].mean),
     )
@@ -137,8 +142,14 @@ def _widening(tests: list[_Ahead]) -> float:
     The first test is left out: a jump in the rows that it predicts is among those that later ones have learned.
     """
     z = np.abs(np.concatenate([ahead.z for ahead in tests[-2:]]))
-    factor = float(np.quantile(z, 0.95)) / _USUAL
-    return factor if np.isfinite(factor) and factor >= _WIDER else 1.0
+    share = np.concatenate([ahead.share for ahead in tests[-2:]])
+    most = float(np.quantile(z, 0.95)) / _USUAL
+    if not np.isfinite(most) or most < _WIDER:
+        return 1.0
+    # Where only a share of the variance is widened, it takes more.
+    factors = most * np.geomspace(1.0, _MOST_WIDER, _TRIED)
+    inside = [np.quantile(z / widened(factor, share), 0.95) <= _USUAL * (1.0 + 1e-9) for factor in factors.tolist()]
+    return float(factors[int(np.argmax(inside))] if any(inside) else factors[-1])
 
 
 def _end(origin: int, n: int) -> int:
@@ -146,11 +157,22 @@ def _end(origin: int, n: int) -> int:
     return min(origin + max(round(AHEAD * origin), 1), n)
 
 
+def is_possible(model: TabularModel, candidate: Candidate) -> bool:
+    """Whether a model can learn in this way: only numbers can drift, and only what has a time has a level in it."""
+    if candidate.level:
+        return model.time is not None
+    return not candidate.drift or isinstance(model.target, NumberTarget)
+
+
 def fresh(model: TabularModel, candidate: Candidate) -> TabularModel:
     """A model that learns in one way alone, and has learned nothing yet."""
     new = copy.copy(model)
-    estimator = clone(model.estimator.candidates[int(candidate.is_network)])
-    new.estimator = estimator.set_params(drift="auto") if candidate.drift else estimator
+    own = model.estimator.candidates[int(candidate.is_network)]
+    if model.time is not None and not (candidate.is_network or candidate.level):
+        own = own.without_level()
+    new.estimator = clone(own)
+    if candidate.drift:
+        new.estimator.set_params(drift="auto")
     new.n_rows = new.n_rejected = 0
     return new
 

@@ -28,7 +28,7 @@ from onepass.tables.better_of_two import BetterOfTwo, estimator_class
 from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.roles import read_keys, read_weights
-from onepass.tables.forward_record import ForwardTest
+from onepass.tables.forward_record import ForwardTest, widened
 from onepass.tables.history import TrainingHistory
 from onepass.tables.prediction import as_given_levels, limit_names, predict_distributions, predict_rows
 from onepass.tables.readers.batches import RowBatch
@@ -37,6 +37,7 @@ from onepass.tables.rejects import rejects_of
 from onepass.tables.row_cost import LONGEST_ROW, RowCost
 from onepass.tables.settings import Settings, make_estimator
 from onepass.tables.targets import ClassTarget, CountTarget, LogTarget, NumberTarget, Target, target_from_state
+from onepass.tables.timeline import Timeline
 from onepass.tables.weights import Weight, feature_weights
 
 __all__ = ["TabularModel"]
@@ -65,6 +66,7 @@ class TabularModel:
         self.estimator: Any = make_estimator(len(encoding.features), target, settings)
         self.weight: str | None = settings.weight
         self.by: str | None = settings.by
+        self.time: Timeline | None = settings.time if isinstance(settings.time, Timeline) else None
         self._check_cost()
         self.n_rows: int = 0
         self.n_rejected: int = 0
@@ -82,7 +84,7 @@ class TabularModel:
         """The model of a table whose estimator has learned elsewhere, from rows encoded in this way."""
         model = cls.__new__(cls)
         model.encoding, model.target, model.estimator = encoding, target, estimator
-        model.weight = model.by = None
+        model.weight = model.by = model.time = None
         model.n_rows, model.n_rejected = int(estimator.n_seen_), 0
         model.history, model.kind_reason, model.advice = TrainingHistory(), "", ()
         model.forward_test = None
@@ -189,6 +191,8 @@ class TabularModel:
     def encode(self, batch: RowBatch) -> Rows:
         """Rows as the estimator takes them, without their targets; those that can't be predicted are named."""
         rows = self.encoding.encode(batch.record_batch)
+        if self.time is not None:
+            self.time.note_missing(rows)
         if self.by is None:
             return rows
         return replace(rows, keys=read_keys(_column_of(batch, self.by), self.by, rows.bad))
@@ -262,10 +266,11 @@ class TabularModel:
         """Predict rows of which none is learned, with the intervals of `predictions`; None if there is no row."""
         if not len(rows.y):
             return None
-        learner, widening = learner_of(self.estimator), self.widening
+        learner = learner_of(self.estimator)
         predicted: PredictedRows = learner.score(rows)
-        if widening == 1.0:
+        if self.widening == 1.0:
             return predicted
+        widening = widened(self.widening, self.share_ahead(rows.X))
         # The density of a distribution made wider, at y, is that of the own one at a point nearer to its mean.
         nearer = learner.score(replace(rows, y=predicted.mean + (rows.y - predicted.mean) / widening))
         return predicted._replace(
@@ -284,9 +289,19 @@ class TabularModel:
         return 1.0 if self.forward_test is None else self.forward_test.widening
 
     @property
+    def has_level(self) -> bool:
+        """Whether it predicts by a level that moves with time."""
+        return bool(getattr(self._answering, "has_level", False))
+
+    def share_ahead(self, X: Any) -> FloatArray:
+        """Of the variance of each row, what `widening` widens: all, or what it gains with the distance in time."""
+        own = getattr(self._answering, "share_ahead", None)
+        return np.ones(X.shape[0]) if own is None else np.asarray(own(X))
+
+    @property
     def needs_order(self) -> bool:
-        """Whether forward tests have chosen a model that learns rows in their own order."""
-        return self.forward_test is not None and self.forward_test.candidate.in_order
+        """Whether it learns rows in their own order: those in time, unless forward tests have chosen otherwise."""
+        return self.time is not None if self.forward_test is None else self.forward_test.candidate.in_order
 
     def close_block(self) -> None:
         """Let rows that were learned wait for no others: see `onepass.BayesianNetwork`."""
@@ -363,20 +378,21 @@ class TabularModel:
         return predict_distributions(self, rows)
 
     def distribution(self, X: FloatArray, keys: Sequence[str] | None = None) -> Prediction:
-        """What is predicted for encoded rows, in the target's own units; ``keys`` in a model per key."""
+        """What is predicted for encoded rows, in the target's own units and as wide as forward tests have found.
+
+        A model per key needs ``keys``.
+        """
         given = {} if keys is None else {"keys": keys}
         found: Prediction = self.estimator.predict_dist(X, **given)
-        return self._in_own_units(found)
+        if not isinstance(self.target, NumberTarget):
+            return found
+        if self.widening != 1.0:
+            found = found.widened(widened(self.widening, self.share_ahead(X)))
+        return found.in_units(self.target.units)
 
     def probabilities(self, X: FloatArray, keys: Sequence[str] | None = None) -> FloatArray:
         """Probabilities of all classes for encoded rows, ``(n, K)``."""
         return np.asarray(self.estimator.predict_proba(X, **({} if keys is None else {"keys": keys})))
-
-    def _in_own_units(self, found: Prediction) -> Prediction:
-        """What the estimator predicts, in the target's own units, as wide as forward tests have found it should be."""
-        if not isinstance(self.target, NumberTarget):
-            return found
-        return found.widened(self.widening).in_units(self.target.units)
 
     def predictions(
         self, X: FloatArray, level: float | Sequence[float], keys: Sequence[str] | None = None
@@ -470,6 +486,7 @@ class TabularModel:
             "forward_test": None if self.forward_test is None else self.forward_test.state(),
             "weight": self.weight,
             "by": self.by,
+            "time": None if self.time is None else list(self.time),
             "progress": None,  # a run keeps its own here: see onepass.tables.progress
             "history": self.history.state(),
         }
@@ -484,6 +501,7 @@ class TabularModel:
         kind = estimator_class(parameters["estimator"]["class"])
         model.estimator = restored(kind, parameters["estimator"]["state"], under("estimator", arrays))
         model.weight, model.by = (_name_or_none(parameters[name], name) for name in ("weight", "by"))
+        model.time = None if parameters["time"] is None else Timeline.from_state(parameters["time"])
         if (model.by is None) == isinstance(model.estimator, FleetEstimator):
             raise ValueError("a model per key, and only such a one, names the column of the keys")
         if model.estimator.n_features_in_ != len(model.encoding.features):

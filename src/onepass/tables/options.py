@@ -261,5 +261,13 @@ OPTIONS = (
         "Learn one model for each value of this column, such as a store or a device. What they have in common is "
         "learned too, and is used for values that were never seen. For numbers and two classes, without {hidden}.",
     ),
+    Option(
+        "time",
+        Plain.COLUMN,
+        "Column with the time of each row, dates or numbers, the oldest row first. Predictions then start from where "
+        "the last rows have left the level of the target, and intervals widen with the distance from them; a date has "
+        "waves of the seasons that the first rows cover twice. For numbers.",
+        of_rows=True,
+    ),
 )
 """In the order of the help."""

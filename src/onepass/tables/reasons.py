@@ -184,6 +184,14 @@ _WORDS = {
     "{value}",
     "features_per_key": "a model per key can have at most {most} features, got {features:,}; leave out columns, or "
     "hash them into fewer buckets",
+    "no_time": "column {column!r} can't be the time of the rows, because {why}; it must hold dates or numbers",
+    "not_in_order": "the rows are not in the order of {column!r}: row {value:,} is earlier than the one before it; "
+    "sort them by it, the oldest first",
+    "one_time": "all of the first rows have the same time in {column!r}",
+    "not_in_time": "a model of a table in time learns numbers by a linear model, each row once and in order; it can't "
+    "be used with {value}",
+    "features_in_time": "a model in time can have at most {most} features, got {features:,}; leave out columns, or "
+    "hash them into fewer buckets",
     "texts_per_key": "{are}, and a model per key can have at most {most} features, too few for words; leave {them} out",
     # Advice on a table; the option that follows it is put in place of {{option}}.
     "leak": "{column!r} alone explains {share} of {target!r}: is it a leak, known only after the target? {{option}} "

@@ -36,6 +36,7 @@ from onepass.tables.reasons import Reason
 from onepass.tables.settings import MOST_PER_KEY, SAMPLE_PRIOR, Settings, resolve_model_kind
 from onepass.tables.target_inference import infer_target
 from onepass.tables.targets import ClassTarget, NumberTarget, Target
+from onepass.tables.timeline import infer_timeline
 
 __all__ = [
     "SAMPLE",
@@ -140,15 +141,19 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
     target, reason = infer_target(
         sample[options.target], options.target, options.task, options.classes, scanned, outliers, notation
     )
-    weight, by = options.settings.weight, options.settings.by
+    weight, by, time = options.settings.weight, options.settings.by, options.settings.time
     if weight is not None:
         check_weights(sample[weight], weight)
     has_role = {options.target, weight, by}
-    left_out = {*options.ignore, *(set(names) - set(options.columns) if options.columns else ())} - has_role
-    sizes = {"one_hot": options.one_hot, "buckets": options.buckets}
+    left_out = {*options.ignore, *(set(names) - set(options.columns) if options.columns else ())} - {*has_role, time}
+    sizes = {"one_hot": options.one_hot, "buckets": options.buckets, "outliers": outliers}
     text = _text_size(target, options)
     not_learned = [*left_out, *(name for name in has_role if name)]
-    encoding = infer(sample, not_learned, kinds=options.kinds, **sizes, outliers=outliers, notation=notation, text=text)
+    encoding = infer(sample, not_learned, kinds=options.kinds, **sizes, notation=notation, text=text)
+    if isinstance(time, str) and time in encoding.ignored and time not in options.kinds:
+        # Such as a year that numbers the rows.
+        kinds = {**options.kinds, time: "number"}
+        encoding = infer(sample, not_learned, kinds=kinds, **sizes, notation=notation, text=text)
     encoding = replace(encoding, left_out=tuple(sorted(left_out)))
     if not encoding.columns:
         reasons = "; ".join(f"{name}: {why}" for name, why in encoding.ignored.items())
@@ -160,6 +165,9 @@ def infer_model(sources: Sequence[Source], options: SchemaOptions, *, rereadable
             suggestions={} if words is None else {"kinds": f"{words}=text"},
         )
     settings = options.settings
+    if isinstance(time, str):
+        encoding, timeline = infer_timeline(encoding, sample, time)
+        settings = replace(settings, time=timeline)
     if by is not None:
         _check_by(encoding)
     elif encoding.texts and settings.covariance is None and not settings.is_network:
@@ -263,7 +271,7 @@ def check_columns(model: TabularModel, source: Source, *, target: bool) -> None:
 
 def _check_names(options: SchemaOptions, names: Sequence[str], file: str) -> None:
     given = {"target": (options.target,), "columns": options.columns, "ignore": options.ignore, "kinds": options.kinds}
-    for setting in ("weight", "by"):
+    for setting in ("weight", "by", "time"):
         if (name := getattr(options.settings, setting)) is not None:
             given[setting] = (name,)
             if name == options.target:

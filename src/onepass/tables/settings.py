@@ -11,6 +11,7 @@ from onepass.estimators import (
     BayesianPerceptronClassifier,
     BayesianPerceptronRegressor,
     FleetEstimator,
+    MovingLevelRegressor,
 )
 from onepass.estimators.base import OUTLIERS
 from onepass.estimators.blueprints import INTERCEPT_SCALE
@@ -20,6 +21,7 @@ from onepass.tables.columns.errors import SchemaError
 from onepass.tables.prior_inference import Prior
 from onepass.tables.reasons import Reason
 from onepass.tables.targets import ClassTarget, CountTarget, NumberTarget, Target
+from onepass.tables.timeline import Timeline
 
 __all__ = ["MOST_PER_KEY", "SAMPLE_PRIOR", "Settings", "make_estimator", "resolve_model_kind"]
 
@@ -30,6 +32,8 @@ HIDDEN = (50,)  # hidden units when none were given
 _MOST_PER_ROW, _MOST_IN_ALL = 6_100_000, 100_000_000_000
 MOST_PER_KEY = 200
 """Features of a model per key: each key has all of their correlations."""
+MOST_IN_TIME = 200
+"""Features next to a level that moves: each of its hypotheses has all of their correlations."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ class Settings:
     seed: int = 0
     weight: str | None = None  # the column that says how often a row counts
     by: str | None = None  # the column with a model per value
+    time: str | Timeline | None = None  # the column with the time of each row
 
     @property
     def is_network(self) -> bool:
@@ -98,13 +103,51 @@ def _side_by_side(settings: Settings) -> int:
 
 def make_estimator(n_features: int, target: Target, settings: Settings) -> Any:
     """An estimator of encoded rows that has learned nothing."""
-    if settings.by is not None:
+    if isinstance(settings.time, Timeline):
+        first: Any = _moving_level(n_features, target, settings, settings.time)
+    elif settings.by is not None:
         return _fleet(n_features, target, settings)
-    if settings.is_network:
+    elif settings.is_network:
         return _network(target, settings)
+    else:
+        first = _perceptron(n_features, target, settings)
     if settings.model_kind == "auto" and settings.activation is None and settings.covariance is None:
-        return BetterOfTwo([_perceptron(n_features, target, settings), _network(target, settings)])
-    return _perceptron(n_features, target, settings)
+        return BetterOfTwo([first, _network(target, settings)])
+    return first
+
+
+def _moving_level(n_features: int, target: Target, settings: Settings, time: Timeline) -> MovingLevelRegressor:
+    """A linear model around a level that moves with time, unless something is asked for that it does not have."""
+    for refused, reason in (
+        (isinstance(target, ClassTarget), "classes"),
+        (isinstance(target, CountTarget), "counts"),
+        (settings.by is not None, "a model per key (onepass forecast has series with a key)"),
+        (settings.is_network, "hidden layers; leave them out, and a network is tried, too"),
+        (settings.activation not in (None, "linear"), f"activation={settings.activation!r}"),
+        (settings.covariance not in (None, "full"), f"covariance={settings.covariance!r}"),
+        (settings.drift != 0.0, "drift: what moves is the level"),
+        (settings.forgetting != 1.0, "forgetting: what moves is the level"),
+        (settings.outliers != 0.0, "outliers"),
+        (settings.noise is not None, "a noise that is given"),
+        (settings.prior_scale == "auto", "prior_scale='auto'"),
+        (settings.intervals != "model", f"intervals={settings.intervals!r}"),
+    ):
+        if refused:
+            raise SchemaError(Reason("not_in_time", value=reason), setting="time")
+    if n_features > MOST_IN_TIME:
+        raise SchemaError(
+            Reason("features_in_time", features=n_features, most=MOST_IN_TIME),
+            setting="time",
+            suggestions={"ignore": "a,b", "buckets": "8"},
+        )
+    prior: Any = settings.prior_scale
+    return MovingLevelRegressor(
+        time.feature,
+        time.step,
+        prior_scale=prior.scales if isinstance(prior, Prior) else 1.0 if prior == SAMPLE_PRIOR else prior,
+        intercept_scale=INTERCEPT_SCALE if settings.intercept_scale is None else settings.intercept_scale,
+        noise_start=prior.noise if isinstance(prior, Prior) else None,
+    )
 
 
 def _network(target: Target, settings: Settings) -> Any:

@@ -82,7 +82,8 @@ def fit_files(
     StreamError
         If rows of the model have weights or keys, which workers don't take along.
     """
-    for column, what in ((model.weight, "weights"), (model.by, "a model per key")):
+    time = None if model.time is None else model.time.name
+    for column, what in ((model.weight, "weights"), (model.by, "a model per key"), (time, "rows in time")):
         if column is not None:
             raise StreamError(f"{what} (column {column!r}) can be learned only by one process, not on a cluster")
     model.end_comparison()

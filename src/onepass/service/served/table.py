@@ -19,10 +19,11 @@ from onepass.service.wire import Inputs, Key, Scalar
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.number import Number
 from onepass.tables.columns.number_format import PLAIN
-from onepass.tables.columns.roles import read_keys, read_weights
+from onepass.tables.columns.roles import read_weights
 from onepass.tables.columns.values import Bad as Reasons
 from onepass.tables.explanation import Explanation, explain
 from onepass.tables.model import TabularModel
+from onepass.tables.readers.batches import RowBatch
 from onepass.tables.reasons import Reason
 from onepass.tables.targets import NumberTarget, Target
 
@@ -67,7 +68,7 @@ class TableRows(ColumnRows):
 
     def read(self, rows: Sequence[Inputs], keys: Sequence[Key | None]) -> tuple[Rows, Bad]:
         """Rows as numbers; a column that is left out is missing, and a weight that is left out is 1."""
-        if len(rows) <= _FEW and not self.roles and all(key is None for key in keys):
+        if len(rows) <= _FEW and not self.roles and self.model.time is None and all(key is None for key in keys):
             plain = [self._plain_row(row) for row in rows]
             if all(row is not None for row in plain):
                 return Rows(plain[0] if len(plain) == 1 else np.concatenate(plain)), {}  # type: ignore[arg-type]
@@ -94,15 +95,14 @@ class TableRows(ColumnRows):
 
     def _encode(self, batch: Any, *, learn: bool) -> tuple[Rows, Reasons]:
         table = self.model
-        encoded = table.encoding.encode(batch)
+        encoded = table.encode(RowBatch(batch, 0, tuple))
         reasons = dict(encoded.bad)
-        keys = None if table.by is None else read_keys(column_of(batch, table.by), table.by, reasons)
         weights = None
         if table.weight is not None and learn and table.weight in batch.schema.names:
             weights = read_weights(column_of(batch, table.weight), table.weight, reasons)
             for i in np.flatnonzero(weights == 0.0).tolist():
                 reasons.setdefault(i, Reason("zero_weight", table.weight, role="weight"))
-        return Rows(encoded.X, weights=weights, keys=keys), reasons
+        return Rows(encoded.X, weights=weights, keys=encoded.keys), reasons
 
     def _problems(self, reasons: Reasons) -> Bad:
         return {i: ProblemError.of(reason, f"x.{reason.column}") for i, reason in reasons.items()}

@@ -37,6 +37,8 @@ class Column(ABC):
     """Whether its features are many, most of them 0: `rows` gives them then, and `fill` is not called."""
     is_exportable: ClassVar[bool] = False
     """Whether `onepass.export` knows it."""
+    is_ordered: ClassVar[bool] = False
+    """Whether its first feature rises with its values, so that it can be the time of the rows."""
     step: ClassVar[str] = ""
     """The change of the column whose effect its weights are, in words."""
 
@@ -66,6 +68,10 @@ class Column(ABC):
     def fill_one(self, value: Any, out: list[float], at: int) -> bool:
         """Write the features of a plain value; False if only whole columns of such values are read."""
         return False
+
+    def with_seasons(self, span: float, step: float) -> Self:
+        """The column as the time of rows that span so much and are usually so far apart; one that is missing is NaN."""
+        return self
 
     def state(self) -> Parameters:
         """All of it as data that JSON can hold."""

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from onepass._typing import FloatArray
 from onepass._validation import as_flag
-from onepass.files.state import Parameters, as_number
+from onepass.files.state import Parameters, as_number, as_tally
 from onepass.tables.columns.column import Column
 from onepass.tables.columns.date_format import ISO, DateFormat, formats_of
 from onepass.tables.columns.errors import SchemaError
@@ -24,11 +24,24 @@ from onepass.tables.reasons import Reason
 if TYPE_CHECKING:
     from onepass.tables.columns.inference import FirstValues, InferenceOptions
 
-__all__ = ["YEAR", "Date", "as_days", "likely_date_format"]
+__all__ = ["YEAR", "Date", "Turn", "as_days", "likely_date_format"]
 
 _MICROSECONDS = 86400e6  # per day
 YEAR = 365.25  # days
+_SEASONS = {YEAR: "season", 7.0: "week", 1.0: "time of day"}
+_WAVES = 6  # of a season, the shortest a sixth of it
+_FEWEST = 1.999  # seasons that the rows must span, and steps that a wave must have
 _ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d").match
+
+
+class Turn(NamedTuple):
+    """A wave, once as sine and once as cosine."""
+
+    name: str
+    period: float
+    """In days."""
+    size: float
+    """What the wave is multiplied by: shorter parts of a season are expected to matter less."""
 
 
 @dataclass(frozen=True)
@@ -39,26 +52,39 @@ class Date(Column):
     clock: bool
     missing: bool
     written: DateFormat = ISO
+    seasons: tuple[tuple[float, int], ...] | None = None
+    """Where it is the time of the rows, their seasons in days, and how many waves each has; None for any date."""
     kind: ClassVar[str] = "date"
     is_exportable: ClassVar[bool] = True
+    is_ordered: ClassVar[bool] = True
     exclusive: ClassVar[tuple[int, tuple[float, ...]]] = (1, (1 / 7,) * 7)
 
     @property
     def features(self) -> list[str]:
         """Names of the numbers made of it."""
         days = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-        names = ["in years", *days, "season (sin)", "season (cos)"]
-        names += ["time of day (sin)", "time of day (cos)"] if self.clock else []
+        names = ["in years", *days]
+        names += [f"{turn.name} ({wave})" for turn in self.turns for wave in ("sin", "cos")]
         names += ["is missing"] if self.missing else []
         return [f"{self.name} {name}" for name in names]
+
+    @property
+    def turns(self) -> list["Turn"]:
+        """Its waves."""
+        usual = ((YEAR, 1), (1.0, 1)) if self.clock else ((YEAR, 1),)
+        return [
+            Turn(_SEASONS[period] + (f" / {part}" if part > 1 else ""), period / part, 1.0 / part)
+            for period, n in (usual if self.seasons is None else self.seasons)
+            for part in range(1, n + 1)
+        ]
 
     def words(self) -> str:
         """Say what is done with it."""
         since = datetime.fromtimestamp(self.centre * 86400.0, UTC).date()
-        clock = ", time of day" if self.clock else ""
         words = notable_words(self.written.missing_words)
         missing = f"; missing ({listed(words, 6)}) has a feature" if words and self.missing else ""
-        return f"date{self.written.words()}, as years since {since}, day of the week, season{clock} (UTC){missing}"
+        waves = "".join(f", {name}" for name in dict.fromkeys(turn.name.partition(" / ")[0] for turn in self.turns))
+        return f"date{self.written.words()}, as years since {since}, day of the week{waves} (UTC){missing}"
 
     def fill(self, array: Any, out: FloatArray, bad: Bad) -> None:
         """Write the features of all rows."""
@@ -67,11 +93,21 @@ class Date(Column):
         known = days[there]
         out[there, 0] = (known - self.centre) / YEAR
         out[there, 1 + (np.floor(known).astype(np.int64) + 3) % 7] = 1.0  # 1970 began on a Thursday
-        turns = [known / YEAR, *([known] if self.clock else [])]
-        for place, turn in zip((8, 10), turns, strict=False):
-            out[there, place], out[there, place + 1] = np.sin(2 * np.pi * turn), np.cos(2 * np.pi * turn)
+        for k, turn in enumerate(self.turns):
+            angle = 2 * np.pi * (known / turn.period)
+            out[there, 8 + 2 * k], out[there, 9 + 2 * k] = turn.size * np.sin(angle), turn.size * np.cos(angle)
         if self.missing:
             out[np.isnan(days), -1] = 1.0
+        if self.seasons is not None:
+            out[np.isnan(days), 0] = np.nan
+
+    def with_seasons(self, span: float, step: float) -> "Date":
+        """The column where it is the time of rows: with waves of the seasons that these cover, each at least twice."""
+        seasons = []
+        for period in (YEAR, *((7.0, 1.0) if self.clock else ())):  # of days the weekdays tell the week
+            n = int(min(period / (_FEWEST * step * YEAR), _WAVES)) if span * YEAR >= _FEWEST * period else 0
+            seasons += [(period, n)] if n else []
+        return replace(self, seasons=tuple(seasons))
 
     @classmethod
     def inferred(cls, values: "FirstValues", asked: "InferenceOptions") -> "Date":
@@ -87,6 +123,8 @@ class Date(Column):
     def state(self) -> Parameters:
         """All of it as data that JSON can hold."""
         own = {"name": self.name, "centre": self.centre, "clock": self.clock, "missing": self.missing}
+        if self.seasons is not None:
+            own["seasons"] = [list(one) for one in self.seasons]
         return own | self.written.state()
 
     @classmethod
@@ -95,6 +133,10 @@ class Date(Column):
         given = dict(state)
         written = DateFormat.from_state(given)
         given |= {name: as_flag(given[name], name) for name in ("clock", "missing")}
+        if "seasons" in given:
+            given["seasons"] = tuple((as_number(one, "seasons"), as_tally(n, "seasons")) for one, n in given["seasons"])
+            if any(period not in _SEASONS or n > _WAVES for period, n in given["seasons"]):
+                raise ValueError(f"seasons must be some of {list(_SEASONS)} days with up to {_WAVES} waves")
         return cls(**{**given, "centre": as_number(given["centre"], "centre")}, written=written)
 
 

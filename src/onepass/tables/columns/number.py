@@ -40,6 +40,7 @@ class Number(Column):
     kind: ClassVar[str] = "number"
     shares_scale: ClassVar[bool] = True
     is_exportable: ClassVar[bool] = True
+    is_ordered: ClassVar[bool] = True
     step: ClassVar[str] = "one standard deviation more of a number"
 
     @property

@@ -1,7 +1,9 @@
 """What the series of a fleet have in common: the mean and covariance of members' weights over series are their prior.
 
-Each series' weights are its posterior under the present prior, in standardised units. A prior is learned for every
-number of lags that a member may use, so that a short series takes what others would have with the same lags.
+Each series' weights are its posterior under the present prior, in standardised units. As in the EM algorithm, the
+covariance is that of the posterior means plus the mean of the posterior covariances: means alone vary less than the
+weights do. A prior is learned for every number of lags that a member may use, so that a short series takes what others
+would have with the same lags.
 """
 
 import numpy as np
@@ -34,15 +36,16 @@ def learn_priors(
             if times == 0.0:
                 continue
             every = (posterior_weights(plan, record, member, tier, priors, work) for record in records)
-            weights = np.array([own for own in every if own is not None])
-            if len(weights) >= _FEWEST:
+            beliefs = [own for own in every if own is not None]
+            if len(beliefs) >= _FEWEST:
+                weights = np.array([mean for mean, _ in beliefs])
+                cov = np.atleast_2d(np.cov(weights.T)) + sum(cov for _, cov in beliefs) / len(beliefs)
                 found[at] = 1.0
                 found[at + 1 : at + 1 + p] = weights.mean(axis=0)
-                found[at + 1 + p : at + 1 + p + p * p] = _precision(weights, times).ravel()
+                found[at + 1 + p : at + 1 + p + p * p] = _precision(times * cov).ravel()
     return found
 
 
-def _precision(weights: FloatArray, times: float) -> FloatArray:
-    cov = np.atleast_2d(np.cov(weights.T)) * times
+def _precision(cov: FloatArray) -> FloatArray:
     cov = (1.0 - _OWN_VARIANCE) * cov + _OWN_VARIANCE * np.diag(np.diag(cov))
     return np.asarray(np.linalg.inv(cov + _LEAST_VARIANCE * np.eye(len(cov))))

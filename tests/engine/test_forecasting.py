@@ -14,6 +14,7 @@ from onepass.engine.forecasting import (
     empty_sizing,
     forecast_series,
     learn_values,
+    member_regression,
     posterior_weights,
 )
 from onepass.engine.lag_sums import AT_SCORED, AT_STEP, Plan, normal_equations
@@ -131,7 +132,36 @@ def test_weights_are_the_posterior_of_the_sums() -> None:
     matrix, targets, _, _ = normal_equations(series.plan, series.record[0], 1)
     found = posterior_weights(series.plan, series.record[0], 1, 1, series.priors, series.work)
     assert found is not None
-    np.testing.assert_allclose(found, np.linalg.solve(matrix + 10.0 * np.eye(len(matrix)), targets))
+    mean, cov = found
+    np.testing.assert_allclose(mean, np.linalg.solve(matrix + 10.0 * np.eye(len(matrix)), targets))
+    unit = np.linalg.inv(matrix + 10.0 * np.eye(len(matrix)))
+    np.testing.assert_allclose(cov / cov[0, 0], unit / unit[0, 0])
+
+
+def autoregressive(weight: float) -> np.ndarray:
+    """A series whose lags' weights are certain to sum to less than 1, so that bounding them changes nothing."""
+    changes = np.random.default_rng(4).normal(size=400)
+    for t in range(1, len(changes)):
+        changes[t] += weight * changes[t - 1]
+    return np.asarray(60.0 + np.cumsum(changes))
+
+
+@pytest.mark.parametrize("weight", [0.0, -0.95])
+def test_a_series_tells_how_far_its_weights_are_from_the_prior(weight: float) -> None:
+    series = Series(plan())
+    series.learn(autoregressive(weight))
+    matrix, targets, squares, n = normal_equations(series.plan, series.record[0], 1)
+    p = len(matrix)
+    first = np.linalg.solve(matrix + 10.0 * np.eye(p), targets)
+    left = 10.0 * np.trace(np.linalg.inv(matrix + 10.0 * np.eye(p)))
+    noise = (squares - 2.0 * first @ targets + first @ matrix @ first + 0.02) / (n - (p - left) + 2.0)
+    tightness = (p - left + 5.0) / (10.0 * first @ first / noise + 5.0)
+    assert tightness > 1.2 if weight == 0.0 else tightness < 0.8
+    expected = np.linalg.solve(matrix + 10.0 * tightness * np.eye(p), targets)
+    found, _ = member_regression(series.plan, series.record[0].copy(), 1, NO_INPUTS, series.priors, series.work)
+    std = np.sqrt(noise * np.diag(np.linalg.inv(matrix + 10.0 * tightness * np.eye(p))))[:4]
+    assert (np.abs(found[:4] - expected[:4]) < 0.01 * std).all()
+    assert (np.abs(found[:4] - first[:4]) > 0.02 * std).any()
 
 
 def test_a_given_prior_replaces_the_first_one() -> None:
@@ -141,7 +171,8 @@ def test_a_given_prior_replaces_the_first_one() -> None:
     series.priors[at], series.priors[at + 1 : at + 1 + p] = 1.0, 0.2
     series.priors[at + 1 + p : at + 1 + p + p * p] = (1e9 * np.eye(p)).ravel()
     found = posterior_weights(series.plan, series.record[0], 1, 1, series.priors, series.work)
-    np.testing.assert_allclose(found, 0.2, atol=1e-6)  # type: ignore[arg-type]
+    assert found is not None
+    np.testing.assert_allclose(found[0], 0.2, atol=1e-6)
 
 
 def test_sizings_of_parts_move_as_if_their_forecasts_had_come_one_after_the_other() -> None:

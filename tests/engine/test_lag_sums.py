@@ -19,10 +19,16 @@ TIERS = [[1, 3, 6], [2, 4], [1, 3]]
 VIEWS = [(0, 0), (0, 1), (1, 7)]
 
 
+def first_prior(member: dict[str, Any], n_inputs: int) -> dict[str, list[float]]:
+    n = len(member["lags"]) + len(member["kinds"]) + n_inputs
+    return {"start": [0.0] * n, "precision": [10.0] * n}
+
+
 def plan(n_inputs: int = 0) -> Plan:
     columns: dict[str, Any] = {"kinds": [3] * n_inputs, "frequencies": list(map(float, range(n_inputs)))}
     members = [
-        {**member, "tiers": tiers, **{name: member[name] + more for name, more in columns.items()}}
+        {**member, "tiers": tiers, **first_prior(member, n_inputs)}
+        | {name: member[name] + more for name, more in columns.items()}
         for member, tiers in zip(MEMBERS, TIERS, strict=True)
     ]
     common = {"horizon": 5, "n_tests": 3, "n_inputs": n_inputs, "season": 7, "pause": 0, "outliers": 1e300}

@@ -134,7 +134,7 @@ def test_a_run_of_slightly_odd_values_is_found_though_none_is_beyond_its_limits(
     is_run = []
     for seed in range(20):
         y = np.random.default_rng(seed).normal(size=1200)
-        y[1000:1015] = 3.0 * np.where(np.arange(15) % 2, 1.0, -1.0)
+        y[1000:1015] = 2.8 * np.where(np.arange(15) % 2, 1.0, -1.0)
         found = AnomalyScorer(1, false_alarms=1e-3).score_then_learn(y)
         if ((found.low < y) & (y < found.high))[1000:1015].all():
             is_run.append(bool((found.kind[1000:1016] == "run").any()))

@@ -1,5 +1,6 @@
 """Members are checked, and those of common rhythms are what they should be."""
 
+import numpy as np
 import pytest
 
 from onepass.forecasting import Member, count_members, default_members
@@ -15,6 +16,20 @@ def test_every_season_has_members_that_fit(seasons: tuple[float, ...]) -> None:
 
 def test_lags_of_the_season_are_among_those_of_its_members() -> None:
     assert all(12 in member.lags or member.difference == 12 or member.waves for member in default_members([12]))
+
+
+@pytest.mark.parametrize(("difference", "first"), [(0, 1.0), (1, 0.0), (12, 0.7)])
+def test_a_series_is_at_first_taken_to_go_on_as_it_is(difference: int, first: float) -> None:
+    start, precision = Member(lags=(1, 4, 9), waves=((12, (1, 2)),), difference=difference).first_prior(0)
+    assert start == [first] + [0.0] * 7
+    np.testing.assert_allclose(precision, [10.0, 20.0, 30.0, *[10.0] * 5])
+
+
+def test_the_weights_of_inputs_may_be_anything_at_first() -> None:
+    start, precision = Member(lags=(1, 2)).first_prior(2)
+    assert start == [1.0, 0.0, 0.0, 0.0, 0.0]
+    assert precision[2:] == [1e-6, 0.01, 0.01]  # so may a level, which makes up for the mean of the inputs
+    assert Member(lags=(1, 2), difference=1).first_prior(2)[1][2:] == [10.0, 0.01, 0.01]
 
 
 @pytest.mark.parametrize(

@@ -21,13 +21,32 @@ def test_priors_are_the_moments_of_the_weights() -> None:
     ]
     found = learn_priors(own, shrinkage, asked)
     _, p, at = own.tier_places(1)[1]
-    weights = np.array([posterior_weights(own, one, 1, 1, own.empty_priors(), work) for one in records])
-    cov = 0.5 * np.cov(weights.T)
+    beliefs = [posterior_weights(own, one, 1, 1, own.empty_priors(), work) for one in records]
+    weights = np.array([belief[0] for belief in beliefs if belief is not None])
+    cov = 0.5 * (np.cov(weights.T) + np.mean([belief[1] for belief in beliefs if belief is not None], axis=0))
     cov = 0.9 * cov + 0.1 * np.diag(np.diag(cov)) + 1e-6 * np.eye(p)
     assert found[at] == 1.0
     np.testing.assert_allclose(found[at + 1 : at + 1 + p], weights.mean(axis=0))
     np.testing.assert_allclose(found[at + 1 + p : at + 1 + p + p * p].reshape(p, p) @ cov, np.eye(p), atol=1e-6)
     assert not any(found[place] for _, _, place in own.tier_places(2))
+
+
+def test_series_that_say_little_leave_the_prior_as_wide_as_their_weights_vary() -> None:
+    own, rng = plan(), np.random.default_rng(0)
+    work, records = ForecastWorkspace(own, own.horizon), []
+    for _ in range(300):
+        changes, weight = rng.normal(size=40), rng.normal(0.0, 0.25)
+        for t in range(1, len(changes)):
+            changes[t] += weight * changes[t - 1]
+        series = Series(own)
+        series.learn(60.0 + np.cumsum(changes))
+        records.append(series.record[0])
+    found = own.empty_priors()
+    for _ in range(20):
+        found = learn_priors(own, [1.0] * 3, [weights_of(own, np.array(records), [1.0] * 3, found, work)])
+    _, p, at = own.tier_places(1)[0]
+    variance = np.linalg.inv(found[at + 1 + p : at + 1 + p + p * p].reshape(p, p))[0, 0]
+    assert 0.17 < np.sqrt(variance) < 0.3  # from the means alone it shrinks to nothing
 
 
 def test_few_series_have_no_common_prior() -> None:

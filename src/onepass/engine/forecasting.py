@@ -62,6 +62,8 @@ from cython.cimports.onepass.engine.lag_sums import (
     push,
 )
 
+_EXPECTED = cython.declare(cython.double, 5.0)  # weights that count as being as far from the prior's mean as it expects
+_AS_EXPECTED = cython.declare(cython.double, 1e12)  # so many that the prior is taken as it is
 _TEMPERATURE = cython.declare(cython.double, 0.2)
 _UNTRIED = cython.declare(cython.double, 1.5)  # times the worst error, for a member without any
 _YOUNG = cython.declare(cython.double, 12.0)  # values before which a series' forecasts are young
@@ -191,9 +193,9 @@ def _forecast_member(plan, number, record, priors, inputs, work, keep, means, de
     belief: LagBelief = posterior(
         cython.address(rows),
         priors + member.tiers[3 * tier + 2],
-        member.lags,
-        view.difference > 0,
+        cython.address(member),
         member.state[MEMBER_NOISE],
+        _AS_EXPECTED if priors[member.tiers[3 * tier + 2]] == 1.0 else _EXPECTED,
         cython.address(work.mean[0]),
         cython.address(work.cov[0]),
     )
@@ -742,8 +744,8 @@ def posterior_weights(
     tier: cython.Py_ssize_t,
     priors: cython.const[cython.double][::1],
     work: ForecastWorkspace,
-) -> "FloatArray | None":
-    """Mean of a member's weights, standardised, with the lags of a tier; None where the series is too short."""
+) -> "tuple[FloatArray, FloatArray] | None":
+    """Mean and covariance of a member's weights, standardised, with the lags of a tier; None for too short a series."""
     own: Member = plan.member(member, cython.address(record[0]))
     view: SeriesView = plan.view(own.view, cython.address(record[0]))
     if tier > own.state[MEMBER_TIER] or (view.logarithm and record[AT_POSITIVE] == 0.0):
@@ -758,13 +760,14 @@ def posterior_weights(
     belief: LagBelief = posterior(
         cython.address(rows),
         cython.address(priors[0]) + own.tiers[3 * tier + 2],
-        own.lags,
-        view.difference > 0,
+        cython.address(own),
         0.0,
+        _AS_EXPECTED,
         cython.address(work.mean[0]),
         cython.address(work.cov[0]),
     )
-    return np.array(work.mean[: belief.p]) if belief.known else None
+    p = belief.p
+    return (np.array(work.mean[:p]), np.array(work.cov[: p * p]).reshape(p, p)) if belief.known else None
 
 
 def member_regression(

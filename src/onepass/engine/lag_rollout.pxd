@@ -1,4 +1,4 @@
-from onepass.engine.lag_sums cimport Equations
+from onepass.engine.lag_sums cimport Equations, Member
 
 cimport cython
 
@@ -25,11 +25,8 @@ cdef struct Nodes:
 
 cdef bint _invert(Py_ssize_t n, double* matrix) noexcept nogil
 cdef LagBelief posterior(
-    const Equations* rows, const double* prior, const Py_ssize_t* lags, bint differenced, double noise, double* mean,
+    const Equations* rows, const double* prior, const Member* member, double noise, double expected, double* mean,
     double* cov
-) noexcept nogil
-cdef void _first_prior(
-    const Equations* rows, const Py_ssize_t* lags, bint differenced, double* mean, double* precision
 ) noexcept nogil
 cdef double _residual(const Equations* rows, const double* mean) noexcept nogil
 cdef void roll_out(

@@ -25,10 +25,8 @@ from cython.cimports.libc.string import memcpy, memset
 from cython.cimports.scipy.linalg import cython_lapack
 from numpy.polynomial.legendre import leggauss
 
-# Of the prior around a random walk, in units of the noise.
-_FIRST_VARIANCE = cython.declare(cython.double, 0.1)
-_INPUT_VARIANCE = cython.declare(cython.double, 100.0)
-_CONSTANT_VARIANCE = cython.declare(cython.double, 1e6)  # of levels with inputs
+_LEAST_TIGHTNESS = cython.declare(cython.double, 0.1)  # so that rounding in the sums can't make them indefinite
+_MOST_TIGHTNESS = cython.declare(cython.double, 1e3)
 _START_SQUARES = cython.declare(cython.double, 0.02)  # which the noise starts with, of targets of variance 1
 _START_WEIGHT = cython.declare(cython.double, 2.0)
 _LEAST_WEIGHT = cython.declare(cython.double, 3.0)
@@ -91,11 +89,15 @@ def _invert(n, matrix):
     return info == 0
 
 
-def posterior(rows, prior, lags, differenced, noise, mean, cov):
+def posterior(rows, prior, member, noise, expected, mean, cov):
     """The posterior of the weights, at the noise under which the rows are most probable.
 
-    ``prior`` is NULL, or begins with 1 and continues with a mean and a precision. Without one the prior is around a
-    random walk and in units of the noise. ``noise`` is where to begin, 0 if unknown.
+    ``prior`` is NULL, or begins with 1 and continues with a mean and a precision. Without one the prior is the
+    member's own, in units of the noise. ``noise`` is where to begin, 0 if unknown.
+
+    How far the weights of this series are from the prior's mean, compared with what the prior expects, is learned as
+    well: the precision is multiplied by MacKay's estimate, as if ``expected`` more weights had been seen that are just
+    as far.
     """
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
@@ -110,65 +112,63 @@ def posterior(rows, prior, lags, differenced, noise, mean, cov):
     found.known = True
     found.noise = noise if noise > 0.0 else (_START_SQUARES + rows.squares) / (rows.weight + _START_WEIGHT)
     start: cython.double[512]  # more than any member has weights: see `Plan`
+    own: cython.double[512]
     pull: cython.double[512]
-    precision: cython.double[512]
-    if given:
+    for i in range(p):
+        at = i if i < rows.n_lags else member.n_lags + i - rows.n_lags
+        own[i] = member.precision[at]
+        start[i] = prior[1 + i] if given else member.start[at]
+    precision = prior + 1 + p  # only if given
+    n_scaled = p if given else p - rows.n_inputs  # the member's own prior of inputs is as good as none
+    used = found.noise
+    tightness = 1.0
+    n_rounds: cython.int = N_ROUNDS if given and noise <= 0.0 else N_WARM_ROUNDS  # of an iteration
+    for _ in range(n_rounds):
+        used = found.noise
+        unit = tightness if given else tightness / used
         for i in range(p):
-            start[i] = prior[1 + i]
-    else:
-        _first_prior(rows, lags, differenced, start, precision)
-    n_rounds: cython.int = N_ROUNDS if noise <= 0.0 else N_WARM_ROUNDS  # of an iteration that begins close to its end
-    for _ in range(n_rounds if given else 1):
-        scale = 1.0 / found.noise if given else 1.0
-        for i in range(p):
-            pull[i] = rows.targets[i] * scale
+            pull[i] = rows.targets[i] / used
             for j in range(p):
-                cov[i * p + j] = rows.matrix[i * p + j] * scale
+                cov[i * p + j] = rows.matrix[i * p + j] / used
         for i in range(p):
             if given:
                 for j in range(p):
-                    entry = prior[1 + p + i * p + j]
+                    entry = unit * precision[i * p + j]
                     cov[i * p + j] += entry
                     pull[i] += entry * start[j]
             else:
-                cov[i * p + i] += precision[i]
-                pull[i] += precision[i] * start[i]
+                entry = (unit if i < n_scaled else 1.0 / used) * own[i]
+                cov[i * p + i] += entry
+                pull[i] += entry * start[i]
         if not _invert(p, cov):
             found.known = False
             return found
-        left = 0.0  # the weights that the prior determines, and not the rows
         for i in range(p):
             total = 0.0
             for j in range(p):
                 total += cov[i * p + j] * pull[j]
             mean[i] = total
+        left = 0.0  # the weights that the prior determines, and not the rows
+        distance = 0.0
+        for i in range(n_scaled):
+            apart = mean[i] - start[i]
             if given:
                 for j in range(p):
-                    left += prior[1 + p + i * p + j] * cov[i * p + j]
+                    left += unit * precision[i * p + j] * cov[i * p + j]
+                    distance += precision[i * p + j] * apart * (mean[j] - start[j])
             else:
-                left += precision[i] * cov[i * p + i]
+                left += unit * own[i] * cov[i * p + i]
+                distance += own[i] * apart * apart
         free = max(rows.weight - (p - left) + _START_WEIGHT, _LEAST_WEIGHT)
         found.noise = max((_residual(rows, mean) + _START_SQUARES) / free, _LEAST_NOISE)
+        if not given:
+            distance /= found.noise
+        tightness = (n_scaled - left + expected) / (distance + expected)
+        tightness = min(max(tightness, _LEAST_TIGHTNESS), _MOST_TIGHTNESS)
     if not given:
         for i in range(p * p):
-            cov[i] *= found.noise
+            cov[i] *= found.noise / used
     return found
-
-
-def _first_prior(rows, lags, differenced, mean, precision):
-    """A random walk, or, of differences, no change; the weights of long lags of levels vary less."""
-    i: cython.Py_ssize_t
-    for i in range(rows.p):
-        mean[i] = 0.0
-        precision[i] = 1.0 / _FIRST_VARIANCE
-        if i < rows.n_lags and not differenced:
-            precision[i] *= sqrt(cython.cast(cython.double, lags[i]))
-        if i >= rows.p - rows.n_inputs:
-            precision[i] = 1.0 / _INPUT_VARIANCE
-        elif i == rows.n_lags and rows.n_inputs > 0 and not differenced:  # it makes up for the mean of the inputs
-            precision[i] = 1.0 / _CONSTANT_VARIANCE
-    if not differenced:
-        mean[0] = 1.0
 
 
 def _residual(rows, mean):

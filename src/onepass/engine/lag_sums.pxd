@@ -61,6 +61,8 @@ cdef struct Member:
     const Py_ssize_t* kinds
     const double* frequencies
     const Py_ssize_t* tiers  # largest lag, number of lags, and where the prior is, of each
+    const double* start  # of weights of lags, then of columns: the prior while none is learned
+    const double* precision
     double* state
     double* products  # of a row's target with the value k steps earlier, k = 0..longest
     double* mixed  # (1 + n_lags, n_columns): of target and lags with columns
@@ -94,6 +96,8 @@ cdef class Plan:
     cdef const Py_ssize_t[::1] lags
     cdef const Py_ssize_t[::1] kinds
     cdef const double[::1] frequencies
+    cdef const double[::1] start
+    cdef const double[::1] precision
     cdef const Py_ssize_t[:, ::1] tiers
     cdef SeriesView view(self, Py_ssize_t number, double* record) noexcept nogil
     cdef Member member(self, Py_ssize_t number, double* record) noexcept nogil

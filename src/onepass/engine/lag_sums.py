@@ -39,7 +39,8 @@ class Plan:
         tiers), where kinds are those of columns: 0 for the constant, which comes first, 1 for a cosine, 2 for a sine, 3
         for an input; and tiers are numbers of lags. ``horizon``, ``n_tests``, ``n_inputs``, ``season``; ``pause``:
         values between the end of one test forecast and the start of the next; and ``outliers``: deviations from which
-        on a value is held back.
+        on a value is held back. Of each member also ``start`` and ``precision``: means and inverse variances, in units
+        of the noise, of the prior of its weights (of lags, then of columns) as long as no other one is given.
     """
 
     def __init__(self, settings):
@@ -72,12 +73,12 @@ class Plan:
 
     def _lay_out_members(self, members, at):
         """Find a place for each member from ``at`` on."""
-        rows, tiers, lags, kinds, frequencies = [], [], [], [], []
+        rows, tiers, lags, kinds, frequencies, start, precision = [], [], [], [], [], [], []
         prior_at = 0
         self.n_weights = []
         for m in members:
             n_lags, n_columns, k = len(m["lags"]), len(m["kinds"]), max(m["lags"])
-            row = (m["view"], n_lags, n_columns, k, at, len(lags), len(kinds), len(tiers), len(m["tiers"]))
+            row = [m["view"], n_lags, n_columns, k, at, len(lags), len(kinds), len(tiers), len(m["tiers"]), len(start)]
             rows.append(row)
             for n in m["tiers"]:
                 p = n + n_columns
@@ -86,6 +87,8 @@ class Plan:
             lags += m["lags"]
             kinds += m["kinds"]
             frequencies += m["frequencies"]
+            start += m["start"]
+            precision += m["precision"]
             self.n_weights.append(n_lags + n_columns)
             at += MEMBER_HEAD + k + 1 + (1 + n_lags) * n_columns + n_columns * n_columns + n_lags + n_columns
         self.size, self.most_weights = at, max(self.n_weights)
@@ -93,6 +96,7 @@ class Plan:
         self.tiers = np.array(tiers, dtype=np.intp)
         self.lags, self.kinds = np.array(lags, dtype=np.intp), np.array(kinds, dtype=np.intp)
         self.frequencies = np.array(frequencies)
+        self.start, self.precision = np.array(start), np.array(precision)
         self.rates = np.array([m["rate"] for m in members])
 
     def __reduce__(self):
@@ -146,6 +150,8 @@ class Plan:
         found.kinds = cython.address(self.kinds[self._members[number, 6]])
         found.frequencies = cython.address(self.frequencies[self._members[number, 6]])
         found.tiers = cython.address(self.tiers[self._members[number, 7], 0])
+        found.start = cython.address(self.start[self._members[number, 9]])
+        found.precision = cython.address(self.precision[self._members[number, 9]])
         found.state = record + self._members[number, 4]
         found.products = found.state + MEMBER_HEAD
         found.mixed = found.products + found.longest + 1

@@ -37,7 +37,7 @@ from onepass.forecasting.members import (
     make_plan,
 )
 from onepass.forecasting.parts import join_states, split_state
-from onepass.forecasting.population import Contribution, learn_priors, next_sharing, sampled, weights_of
+from onepass.forecasting.population import Contribution, SampledWeights, learn_priors, next_sharing, sampled, weights_of
 from onepass.forecasting.revisions import RecentRows
 from onepass.forecasting.times import MOST_GAP, MOST_STEPS, Clock, Times, as_times
 
@@ -303,7 +303,7 @@ class ForecastingFleet:
                 self._priors = learn_priors(self._plan, self._shrinkage, [self._weights(asked)])
             self._next_sharing = next_sharing(self._n_learned)
 
-    def _weights(self, asked: NDArray[np.int64]) -> list[FloatArray]:
+    def _weights(self, asked: NDArray[np.int64]) -> list[SampledWeights]:
         with threads_for(self._plan.most_weights):
             return weights_of(self._plan, self._records[asked], self._shrinkage, self._priors, self._work)
 
@@ -351,7 +351,7 @@ class ForecastingFleet:
         parts, before = list(contributions), self._last_shared()
         if any(not np.array_equal(part.shared_sizing, before) for part in parts) or not parts:
             raise ValueError("contributions must be those of all parts of one fleet, since they shared last")
-        if any(len(own) for part in parts for own in part.weights):
+        if any(len(own.means) for part in parts for own in part.weights):
             self._priors = learn_priors(self._plan, self._shrinkage, [part.weights for part in parts])
         self._sizing = combine_sizings(before, [part.sizing for part in parts])
         self._shared_sizing = self._sizing.copy()

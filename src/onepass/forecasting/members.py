@@ -23,6 +23,11 @@ _TIER_LAGS = (1, 2, 4, 8, 14, 28, 54, 80, 110, 200, 400)
 _TESTS = 5  # earlier forecasts by which members are weighed
 _TESTED_STEPS = 30  # and steps at least
 _MOST_LAG = 2000
+_VARIANCE = 0.1  # of weights before anything is known, in units of the noise
+_PERSISTENCE = {0: 1.0, 1: 0.0}  # the mean of the first lag's weight, by the difference
+_SEASONAL_PERSISTENCE = 0.7
+_INPUT_VARIANCE = 100.0
+_CONSTANT_VARIANCE = 1e6  # of levels with inputs
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,22 @@ class Member:
                 frequencies += [2.0 * np.pi * k / period] * len(own)
         return [*kinds, *[3] * n_inputs], [*frequencies, *map(float, range(n_inputs))]
 
+    def first_prior(self, n_inputs: int) -> tuple[list[float], list[float]]:
+        """Means and precisions of weights before anything is known, in units of the noise.
+
+        A random walk, a change since the last season that goes on in part, or no change from value to value. The
+        weights of long lags vary less.
+        """
+        n_columns = len(self.columns(n_inputs)[0])
+        start = [0.0] * (len(self.lags) + n_columns)
+        start[0] = _PERSISTENCE.get(self.difference, _SEASONAL_PERSISTENCE)
+        precision = [math.sqrt(lag) / _VARIANCE for lag in self.lags] + [1.0 / _VARIANCE] * n_columns
+        if n_inputs:
+            precision[-n_inputs:] = [1.0 / _INPUT_VARIANCE] * n_inputs
+            if not self.difference:  # it makes up for the mean of the inputs
+                precision[len(self.lags)] = 1.0 / _CONSTANT_VARIANCE
+        return start, precision
+
     @property
     def tiers(self) -> list[int]:
         """Numbers of lags that are in use while a series is short, and at last."""
@@ -102,7 +123,7 @@ def default_members(seasons: Sequence[float] = ()) -> tuple[Member, ...]:
     Examples
     --------
     >>> len(default_members([12])), len(default_members([24, 168]))
-    (7, 8)
+    (8, 8)
     """
     lengths = as_seasons(seasons)
     if not lengths:
@@ -143,6 +164,7 @@ def count_members(seasons: Sequence[float] = ()) -> tuple[Member, ...]:
 
 
 _LONG = 200  # steps of a season that lags can reach across easily
+_HARMONICS = 6  # of a short season, at most
 _YEAR_OF_WEEKS = (40.0, 60.0)
 
 
@@ -166,12 +188,15 @@ def _short_season(season: float, longer: Sequence[float]) -> tuple[Member, ...]:
     m = round(season)
     near = [*range(1, m + 3), *range(2 * m - 1, 2 * m + 2)]
     waves = tuple((period, range(1, 4)) for period in longer)
-    harmonics = range(1, min(int(season / 2), 6) + 1)
+    harmonics = range(1, min(int(season / 2), _HARMONICS) + 1)
+    latest: tuple[Member, ...] = (Member(lags=(1,), difference=m, forgetting=0.99),)
+    if season <= 2 * _HARMONICS:  # waves can have any shape that a season has
+        latest = _both(lags=(1, 2), difference=1, waves=((season, harmonics), *waves), forgetting=0.99)
     return (
         *_both(lags=near, difference=1, waves=waves),
         *_both(lags=[*range(1, min(m, 13) + 1), m, m + 1], difference=m, waves=waves),
         *_both(lags=[*range(1, 4), m - 1, m, m + 1] if m > 4 else range(1, m + 2), waves=((season, harmonics), *waves)),
-        Member(lags=(1,), difference=m, forgetting=0.99),
+        *latest,
     )
 
 
@@ -249,6 +274,7 @@ def make_plan(members: Sequence[Member], horizon: int, season: int, n_inputs: in
     rows = []
     for member in members:
         kinds, frequencies = member.columns(n_inputs)
+        start, precision = member.first_prior(n_inputs)
         rows.append(
             {
                 "view": views.index((int(member.logarithm), member.difference)),
@@ -257,6 +283,8 @@ def make_plan(members: Sequence[Member], horizon: int, season: int, n_inputs: in
                 "kinds": kinds,
                 "frequencies": frequencies,
                 "tiers": member.tiers,
+                "start": start,
+                "precision": precision,
             }
         )
     n_tests = max(_TESTS, -(-_TESTED_STEPS // horizon))

@@ -1,7 +1,9 @@
 """What the series of a fleet have in common: the mean and covariance of members' weights over series are their prior.
 
-Each series' weights are its posterior under the present prior, in standardised units. A prior is learned for every
-number of lags that a member may use, so that a short series takes what others would have with the same lags.
+Each series' weights are its posterior under the present prior, in standardised units. As in the EM algorithm, the
+covariance is that of the posterior means plus the mean of the posterior covariances: means alone vary less than the
+weights do. A prior is learned for every number of lags that a member may use, so that a short series takes what others
+would have with the same lags.
 
 The series may be in parts of a fleet, in different processes. Then each part gives the weights of its sampled series
 and how it has sized intervals since parts last shared, its `Contribution`, and every part makes the same prior of all.
@@ -18,7 +20,7 @@ from onepass._typing import FloatArray
 from onepass.engine.forecasting import ForecastWorkspace, posterior_weights
 from onepass.engine.lag_sums import Plan
 
-__all__ = ["Contribution", "learn_priors", "next_sharing", "sampled", "sharing_steps", "weights_of"]
+__all__ = ["Contribution", "SampledWeights", "learn_priors", "next_sharing", "sampled", "sharing_steps", "weights_of"]
 
 _FIRST_SHARING = 256  # values after which series share for the first time
 _GROWTH = 1.3  # times as many values until they share again
@@ -28,19 +30,34 @@ _OWN_VARIANCE = 0.1  # share of the covariance that counts as independent
 _LEAST_VARIANCE = 1e-6
 
 
+class SampledWeights(NamedTuple):
+    """What a prior is learned from, for one member and number of lags.
+
+    Attributes
+    ----------
+    means : (n, p) array
+        Posterior means of the weights of the series that were asked.
+    cov : (p, p) array
+        Sum of their posterior covariances.
+    """
+
+    means: FloatArray
+    cov: FloatArray
+
+
 class Contribution(NamedTuple):
     """What the series of one part of a fleet add to what the series of all parts share.
 
     Attributes
     ----------
-    weights : list of (n, p) arrays
-        Posterior means of the weights of the series that were asked, for each member and number of lags; an empty list
-        if the prior stays as it is.
+    weights : list of SampledWeights
+        Weights of the series that were asked, for each member and number of lags; an empty list if the prior stays as
+        it is.
     sizing, shared_sizing : arrays
         What intervals are sized with: now, and when parts shared last.
     """
 
-    weights: list[FloatArray]
+    weights: list[SampledWeights]
     sizing: FloatArray
     shared_sizing: FloatArray
 
@@ -91,24 +108,27 @@ def sampled(lengths: Sequence[int]) -> list[NDArray[np.int64]]:
 
 def weights_of(
     plan: Plan, records: FloatArray, shrinkage: Sequence[float], priors: FloatArray, work: ForecastWorkspace
-) -> list[FloatArray]:
-    """Weights ``(n, p)`` of the series that have them, for each place of a prior, under the present priors."""
+) -> list[SampledWeights]:
+    """Weights of the series that have them, for each place of a prior, under the present priors."""
     found = []
     for member, tier, p, _ in _places(plan, shrinkage):
         every = (posterior_weights(plan, record, member, tier, priors, work) for record in records)
-        found.append(np.array([own for own in every if own is not None]).reshape(-1, p))
+        beliefs = [own for own in every if own is not None]
+        means = np.array([mean for mean, _ in beliefs]).reshape(-1, p)
+        found.append(SampledWeights(means, sum((cov for _, cov in beliefs), np.zeros((p, p)))))
     return found
 
 
-def learn_priors(plan: Plan, shrinkage: Sequence[float], parts: Sequence[Sequence[FloatArray]]) -> FloatArray:
+def learn_priors(plan: Plan, shrinkage: Sequence[float], parts: Sequence[Sequence[SampledWeights]]) -> FloatArray:
     """Priors of all members and numbers of lags, from the weights of the series of all parts: see `weights_of`."""
     found = plan.empty_priors()
     for (member, _, p, at), *own in zip(_places(plan, shrinkage), *parts, strict=True):
-        weights = np.concatenate(own)
-        if len(weights) >= _FEWEST:
+        means = np.concatenate([part.means for part in own])
+        if len(means) >= _FEWEST:
+            cov = np.atleast_2d(np.cov(means.T)) + np.sum([part.cov for part in own], axis=0) / len(means)
             found[at] = 1.0
-            found[at + 1 : at + 1 + p] = weights.mean(axis=0)
-            found[at + 1 + p : at + 1 + p + p * p] = _precision(weights, shrinkage[member]).ravel()
+            found[at + 1 : at + 1 + p] = means.mean(axis=0)
+            found[at + 1 + p : at + 1 + p + p * p] = _precision(shrinkage[member] * cov).ravel()
     return found
 
 
@@ -122,7 +142,6 @@ def _places(plan: Plan, shrinkage: Sequence[float]) -> list[tuple[int, int, int,
     ]
 
 
-def _precision(weights: FloatArray, times: float) -> FloatArray:
-    cov = np.atleast_2d(np.cov(weights.T)) * times
+def _precision(cov: FloatArray) -> FloatArray:
     cov = (1.0 - _OWN_VARIANCE) * cov + _OWN_VARIANCE * np.diag(np.diag(cov))
     return np.asarray(np.linalg.inv(cov + _LEAST_VARIANCE * np.eye(len(cov))))

@@ -71,6 +71,16 @@ def test_one_line_per_fact_for_programs(run: Run, file: Path) -> None:
     assert (last["event"], last["steps"], last["values"], last["rejected"]) == ("done", 7, len(DAYS), 0)
 
 
+def test_the_table_has_the_level_that_was_asked_for(run: Run, file: Path) -> None:
+    found = {level: run("forecast", file, *OPTIONS, "--no-backtest", "--level", level).out for level in (0.5, 0.95)}
+    first = {}
+    for level, text in found.items():
+        assert f"{100 * level:g} % from" in text
+        *_, low, high = next(line for line in text.splitlines() if line.startswith("2024-05-01")).split()
+        first[level] = float(high) - float(low)
+    assert first[0.5] < 0.5 * first[0.95]
+
+
 def test_many_series_and_inputs_known_ahead(run: Run, tmp_path: Path) -> None:
     lines = [
         f"{day},{'' if i >= 115 else round(n * scale + 20 * (i % 9 == 0), 2)},{'yes' if i % 9 == 0 else 'no'},{shop}"

@@ -89,3 +89,8 @@ def test_a_belief_that_was_given_stays_as_it_is() -> None:
     forecast_regression(*belief, [1], np.array([1.0]), np.ones((24, 1)))
     np.testing.assert_array_equal(belief.mean, [0.95, 0.1])
     np.testing.assert_array_equal(belief.cov, np.diag([0.01, 0.02]))
+
+
+def test_more_weights_than_there_is_room_for_are_refused() -> None:
+    with pytest.raises(ValueError, match="at most 512 and 1024 together"):
+        forecast_regression(np.zeros(700), np.eye(700), 1.0, np.arange(1, 700), np.zeros(700), np.ones((20, 1)))

@@ -74,15 +74,6 @@ def test_intervals_contain_as_many_targets_as_they_should() -> None:
     assert (shares > 0.8).all(), shares
 
 
-def test_without_a_level_it_is_a_perceptron_with_the_same_prior() -> None:
-    model, data = fitted(prior_scale=(1.0, 0.5), noise_start=0.2), rows()
-    plain = model.without_level()
-    start_learner(plain, 2).learn(data)
-    assert plain.prior_scale == (1.0, 0.5)
-    assert not getattr(plain, "has_level", False)
-    assert abs(plain.coef_[1] - model.coef_[1]) < 0.3
-
-
 def test_a_time_that_is_no_feature_is_refused() -> None:
     with pytest.raises(ValueError, match="time must be the place of one of 2 features, got 2"):
         start_learner(MovingLevelRegressor(2, 1.0), 2)

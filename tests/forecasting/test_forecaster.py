@@ -353,6 +353,22 @@ def test_awkward_counts_have_whole_forecasts(y: np.ndarray) -> None:
     assert forecast.decomposition.level.shape == (20,)
 
 
+def test_a_count_that_never_changes_is_almost_certain() -> None:
+    forecast = BayesianForecaster(7, counts=True).learn(np.full(300, 3.0)).forecast(4)
+    low, high = forecast.interval(0.95)
+    assert (forecast.std < 0.3).all()
+    assert (low >= 2.0).all()
+    assert (high <= 4.0).all()
+
+
+def test_very_large_counts_are_forecast_and_larger_ones_refused() -> None:
+    model = BayesianForecaster(7, counts=True).learn(np.random.default_rng(0).integers(1, 9, 300) * 1e14)
+    low, high = model.forecast(3).interval(0.95)
+    assert (low < high).all()
+    with pytest.raises(ValueError, match=r"beyond 1e\+15"):
+        model.learn(1e17)
+
+
 def test_after_zeros_alone_a_count_is_still_possible() -> None:
     """As with half a count among so many values, Jeffreys' prior of a Poisson rate."""
     for n in (20, 200):

@@ -71,6 +71,10 @@ WORDS: list[tuple[Reason, str]] = [
         "trips.csv has no column 'prize' (did you mean 'price'?); it has km, price",
     ),
     (
+        Reason("no_such_column", "Date", file="trips.csv", missing=["Date"], names=["late", "date"]),
+        "trips.csv has no column 'Date' (did you mean 'date'?); it has late, date",
+    ),
+    (
         Reason("no_such_column", "a", file="t", missing=list("abcdefg"), names=[f"x{i}" for i in range(20)]),
         "t has no column 'a', 'b', 'c', 'd', 'e', ...; it has x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, ...",
     ),

@@ -130,7 +130,7 @@ def forecast(
             known, table = job.new(log) if is_new else job.continued(model, log)
             job.tell_inputs(known)
             tested = job.backtest(table) if is_new and given["backtest"] and table is not None else None
-            found = job.forecasts(known)
+            found = job.forecasts(known, levels[0])
             if out is not None:
                 outputs.write_table(known.table(found, levels))
             if html is not None:
@@ -208,8 +208,8 @@ class _Job(NamedTuple):
             self.console.aside(f"{name} could not be compared: {why}")
         return found
 
-    def forecasts(self, model: "SeriesModel") -> "list[SeriesForecast]":
-        """The forecasts of all series, and the first of them in a table."""
+    def forecasts(self, model: "SeriesModel", level: float) -> "list[SeriesForecast]":
+        """The forecasts of all series, and the first of them in a table with intervals of a level."""
         found = list(model.forecasts(self.horizon))
         if not found:
             raise ValueError("a forecast needs at least 2 values, and no series has as many")
@@ -217,18 +217,18 @@ class _Job(NamedTuple):
         if short:
             names = ", ".join(short[:3]) + (", ..." if len(short) > 3 else "")
             self.console.aside(f"not forecast: {len(short):,} series with fewer than 2 values: {names}")
-        self.console.table(_shown(model, found))
+        self.console.table(_shown(model, found, level))
         return found
 
 
-def _shown(model: "SeriesModel", found: "Sequence[SeriesForecast]") -> list[tuple[str, ...]]:
+def _shown(model: "SeriesModel", found: "Sequence[SeriesForecast]", level: float) -> list[tuple[str, ...]]:
     """The first steps of the forecasts, and the last one of a single series."""
     keyed = model.columns.by is not None
-    rows: list[tuple[str, ...]] = [("", *(["series"] if keyed else []), "mean", "95 % from", "to")]
+    rows: list[tuple[str, ...]] = [("", *(["series"] if keyed else []), "mean", f"{100 * level:g} % from", "to")]
     steps = len(found[0].forecast)
     each = max(1, _MOST_SHOWN // len(found))
     for one in found[:_MOST_SHOWN]:
-        low, high = one.forecast.interval(0.95)
+        low, high = one.forecast.interval(level)
         places = [*range(min(each, steps))] if len(found) > 1 or steps <= each else [*range(each - 1), steps - 1]
         times = model.times(one.first, steps)
         for place in places:

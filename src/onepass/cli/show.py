@@ -66,16 +66,16 @@ def show(model: Path, weights: int, columns: bool, old: Path | None, html: Path 
     from onepass.cli.paths import check_distinct_paths, check_writable, load_model, series_command_of
 
     with Console(as_json=as_json) as console, user_errors():
+        check_distinct_paths([model], html=html)
+        if html is not None:
+            require("plots", "--html")
+            check_writable(html, "--html")
         if model.exists() and series_command_of(model) is not None:
             _show_series(console, model)
             return
         from onepass.tables.progress import load_progress
         from onepass.tables.weights import meaning_of_weights, unit_of_weights
 
-        check_distinct_paths([model], html=html)
-        if html is not None:
-            require("plots", "--html")
-            check_writable(html, "--html")
         known = load_model(model)
         if old is not None:
             if html is not None:

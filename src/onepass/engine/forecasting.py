@@ -21,7 +21,7 @@ import cython
 import numpy as np
 from cython.cimports.libc.math import NAN, exp, fabs, log, sqrt
 from cython.cimports.libc.string import memmove
-from cython.cimports.onepass.engine.lag_rollout import LagBelief, posterior, roll_out
+from cython.cimports.onepass.engine.lag_rollout import LagBelief, check_size, posterior, roll_out
 from cython.cimports.onepass.engine.lag_sums import (
     AT_CHANGES,
     AT_ERROR_SIZE,
@@ -93,8 +93,7 @@ class ForecastWorkspace:
 
     def __init__(self, plan, horizon):
         p, m = plan.most_weights, plan.n_members
-        if p > 512 or p + horizon > 1024:
-            raise ValueError(f"a member has {p} weights and forecasts {horizon} steps: at most 512 and 1024 together")
+        check_size(p, horizon)
         self.horizon = horizon
         self.matrix, self.targets, self.mean, self.cov = np.zeros(p * p), np.zeros(p), np.zeros(p), np.zeros(p * p)
         self.joint, self.past = np.zeros((p + horizon) ** 2), np.zeros(plan.longest + 1)
@@ -195,7 +194,7 @@ def _forecast_member(plan, number, record, priors, inputs, work, keep, means, de
         priors + member.tiers[3 * tier + 2],
         cython.address(member),
         member.state[MEMBER_NOISE],
-        _AS_EXPECTED if priors[member.tiers[3 * tier + 2]] == 1.0 else _EXPECTED,
+        _EXPECTED,
         cython.address(work.mean[0]),
         cython.address(work.cov[0]),
     )

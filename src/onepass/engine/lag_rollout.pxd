@@ -50,6 +50,7 @@ cdef void _course(
     const LagBelief* belief, const Py_ssize_t* lags, const double* past, const double* columns, Py_ssize_t horizon,
     double* joint, double* means
 ) noexcept nogil
+cdef int check_size(Py_ssize_t p, Py_ssize_t horizon) except -1
 cdef void _integrate(
     Py_ssize_t difference, Py_ssize_t horizon, Py_ssize_t size, double* cov, double* means
 ) noexcept nogil

@@ -92,18 +92,18 @@ def _invert(n, matrix):
 def posterior(rows, prior, member, noise, expected, mean, cov):
     """The posterior of the weights, at the noise under which the rows are most probable.
 
-    ``prior`` is NULL, or begins with 1 and continues with a mean and a precision. Without one the prior is the
-    member's own, in units of the noise. ``noise`` is where to begin, 0 if unknown.
+    ``prior`` begins with 1 and continues with a mean and a precision, or begins with 0: then the prior is the member's
+    own, in units of the noise. ``noise`` is where to begin, 0 if unknown.
 
-    How far the weights of this series are from the prior's mean, compared with what the prior expects, is learned as
-    well: the precision is multiplied by MacKay's estimate, as if ``expected`` more weights had been seen that are just
-    as far.
+    How far the weights of this series are from the mean of the member's own prior, compared with what that expects, is
+    learned as well: the precision is multiplied by MacKay's estimate, as if ``expected`` more weights had been seen
+    that are just as far.
     """
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     _: cython.int
     p = rows.p
-    given: cython.bint = prior != cython.NULL and prior[0] == 1.0
+    given: cython.bint = prior[0] == 1.0
     found: LagBelief
     found.p = p
     found.n_lags = rows.n_lags
@@ -125,7 +125,7 @@ def posterior(rows, prior, member, noise, expected, mean, cov):
     n_rounds: cython.int = N_ROUNDS if given and noise <= 0.0 else N_WARM_ROUNDS  # of an iteration
     for _ in range(n_rounds):
         used = found.noise
-        unit = tightness if given else tightness / used
+        unit = tightness / used
         for i in range(p):
             pull[i] = rows.targets[i] / used
             for j in range(p):
@@ -133,7 +133,7 @@ def posterior(rows, prior, member, noise, expected, mean, cov):
         for i in range(p):
             if given:
                 for j in range(p):
-                    entry = unit * precision[i * p + j]
+                    entry = precision[i * p + j]
                     cov[i * p + j] += entry
                     pull[i] += entry * start[j]
             else:
@@ -151,20 +151,17 @@ def posterior(rows, prior, member, noise, expected, mean, cov):
         left = 0.0  # the weights that the prior determines, and not the rows
         distance = 0.0
         for i in range(n_scaled):
-            apart = mean[i] - start[i]
             if given:
                 for j in range(p):
-                    left += unit * precision[i * p + j] * cov[i * p + j]
-                    distance += precision[i * p + j] * apart * (mean[j] - start[j])
+                    left += precision[i * p + j] * cov[i * p + j]
             else:
                 left += unit * own[i] * cov[i * p + i]
-                distance += own[i] * apart * apart
+                distance += own[i] * (mean[i] - start[i]) * (mean[i] - start[i])
         free = max(rows.weight - (p - left) + _START_WEIGHT, _LEAST_WEIGHT)
         found.noise = max((_residual(rows, mean) + _START_SQUARES) / free, _LEAST_NOISE)
         if not given:
-            distance /= found.noise
-        tightness = (n_scaled - left + expected) / (distance + expected)
-        tightness = min(max(tightness, _LEAST_TIGHTNESS), _MOST_TIGHTNESS)
+            tightness = (n_scaled - left + expected) / (distance / found.noise + expected)
+            tightness = min(max(tightness, _LEAST_TIGHTNESS), _MOST_TIGHTNESS)
     if not given:
         for i in range(p * p):
             cov[i] *= found.noise / used
@@ -388,6 +385,13 @@ def _integrate(difference, horizon, size, cov, means):
             cov[k * size + h] += cov[k * size + h - difference]
 
 
+def check_size(p, horizon):
+    """Refuse more weights or steps than there is memory for on the stack."""
+    if p > 512 or p + horizon > 1024:
+        raise ValueError(f"a member has {p} weights and forecasts {horizon} steps: at most 512 and 1024 together")
+    return 0
+
+
 def forecast_regression(
     mean: cython.double[::1],
     cov: cython.double[:, ::1],
@@ -407,6 +411,7 @@ def forecast_regression(
     order: cython.Py_ssize_t[::1] = np.array(lags, dtype=np.intp)
     p = mean.shape[0]
     horizon = columns.shape[0]
+    check_size(p, horizon)
     belief: LagBelief
     belief.p = p
     belief.n_lags = order.shape[0]

@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_positive
 from onepass.activations import as_activation
-from onepass.estimators.regressor import BayesianPerceptronRegressor
 from onepass.estimators.rows import PredictedRows, Rows
 from onepass.estimators.scaling import zero_for_nan
 from onepass.files.state import Arrays, Parameters, as_number, as_tally, sized
@@ -95,16 +94,6 @@ class MovingLevelRegressor(BaseEstimator):  # type: ignore[misc]
         self._levels = MovingLevels(np.square([own, *scales]), noise, step)
         self._n_rows, self._weight_sum, self._log_evidence = 0, 0.0, 0.0
         return self
-
-    def without_level(self) -> BayesianPerceptronRegressor:
-        """A perceptron with the same prior, whose rows have no time."""
-        return BayesianPerceptronRegressor(
-            prior_scale=self.prior_scale,
-            intercept_scale=self.intercept_scale,
-            noise_start=self.noise_start,
-            standardize=False,
-            missing="standard",
-        )
 
     # As the learner of an estimator: see `onepass.estimators.learner`.
 

@@ -41,6 +41,7 @@ from onepass.forecasting.members import (
 from onepass.forecasting.revisions import RecentValues
 from onepass.forecasting.times import Clock, Times, as_times
 from onepass.likelihoods.base import refuse_first
+from onepass.likelihoods.counts import LARGEST as LARGEST_COUNT
 from onepass.likelihoods.whole_numbers import WholeNumbers
 
 __all__ = [
@@ -479,7 +480,8 @@ def forecast_counts(origin: Origin, sizing: FloatArray, work: ForecastWorkspace)
     if np.isnan(found[0, 0]):
         mean, cov = _random_walk(origin.plan, record, work.horizon)
         mean = np.maximum(mean, least)
-        return CountForecast(mean, cov + np.diag(mean))
+        unknown = min(_EXPECTED_ERRORS / record[AT_OBSERVED], 1.0)  # little, where all values have been the same
+        return CountForecast(mean, cov + unknown * np.diag(mean))
     mean = np.maximum(found[0], least)
     expected, squares = _last_test(origin.plan, record)
     dispersion = (record[AT_SQUARED_ERRORS] + _EXPECTED_ERRORS * squares) / (
@@ -532,8 +534,9 @@ def _random_walk(plan: Plan, record: FloatArray, steps: int) -> tuple[FloatArray
 
 def check_values(values: FloatArray, *, counts: bool) -> None:
     """Refuse values whose squares would not be finite, and what is not a count where all values are."""
-    if np.nanmax(np.abs(values), initial=0.0) > LARGEST:
-        raise ValueError(f"y must not be beyond {LARGEST:g}: choose larger units")
+    most = LARGEST_COUNT if counts else LARGEST
+    if np.nanmax(np.abs(values), initial=0.0) > most:
+        raise ValueError(f"y must not be beyond {most:g}: choose larger units")
     if counts:
         refuse_first(values, WholeNumbers().impossible(values), "counts 0, 1, 2, ... for counts=True")
 

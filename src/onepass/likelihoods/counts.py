@@ -265,6 +265,7 @@ def smallest_reaching(reached: Callable[[FloatArray], Any], low: FloatArray, hig
 
     ``low`` is -1 or more, and what is sought lies above it if the level is not reached there.
     """
+    low, high = np.minimum(low, LARGEST - 1.0), np.minimum(high, LARGEST)
     for _ in range(60):
         above = (low >= 0.0) & reached(low)
         if not above.any():

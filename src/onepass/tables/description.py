@@ -111,10 +111,10 @@ def _row_choices(model: "TabularModel") -> Iterator[tuple[str, str]]:
     if model.weight is not None:
         yield "weight", f"{model.weight}: how often a row counts when it is learned; scores count each row once"
     if model.time is not None:
-        yield (
-            "time",
-            f"{model.time.name}: rows come in its order; predictions depend on the distance from the last row",
-        )
+        how = "predictions depend on the distance from the last row"
+        if not model.has_level:
+            how = "a network predicts the rows ahead better than a level that moves"
+        yield "time", f"{model.time.name}: rows come in its order; {how}"
     if model.by is not None:
         yield "by", f"{model.by}: its values have a model each, and share a prior that answers for values yet to come"
 
@@ -261,7 +261,7 @@ def _forward_words(model: "TabularModel") -> str:
         return ""
     scores = ", ".join(f"{name} {score:.2f}" for name, score in test.scores.items())
     is_best = test.scores[test.chosen] == max(test.scores.values())
-    why = "" if is_best else f"; a model that follows the order must be better by {GAIN:g}"
+    why = "" if is_best else f"; others must be better by {GAIN:g}"
     words = f"; chosen as {test.chosen} by predicting rows ahead, where the log scores in nats per row were {scores}"
     return words + why
 

@@ -33,11 +33,6 @@ class Candidate(NamedTuple):
     drift: bool = False
     level: bool = False
 
-    @property
-    def margin(self) -> float:
-        """By how many nats per row it has to be better; a level only where rows are known to come in time."""
-        return GAIN if self.in_order and not self.level else 0.0
-
 
 PERCEPTRON = Candidate("perceptron", is_network=False, in_order=False)
 SHUFFLED = Candidate("network shuffled", is_network=True, in_order=False)
@@ -110,7 +105,7 @@ def widened(widening: float, share: Any) -> Any:
 
     Examples
     --------
-    >>> widened(2.0, 1.0), float(widened(2.0, 0.0))
+    >>> float(widened(2.0, 1.0)), float(widened(2.0, 0.0))
     (2.0, 1.0)
     """
     return np.sqrt(1.0 + (widening**2 - 1.0) * share)

@@ -25,7 +25,9 @@ from onepass.estimators.rows import Rows
 from onepass.tables.better_of_two import BetterOfTwo
 from onepass.tables.forward_record import (
     CANDIDATES,
+    GAIN,
     IN_ORDER,
+    LEVEL,
     PERCEPTRON,
     SHUFFLED,
     Candidate,
@@ -113,10 +115,10 @@ def forward_test(model: TabularModel, rows: Rows, seed: int) -> ForwardTest | No
     # The worst of the last two tests: one lucky stretch must not decide.
     worst = {one: min(float(ahead.log_density.mean()) for ahead in tests[-2:]) for one, tests in found.items()}
     worst = {one: score for one, score in worst.items() if np.isfinite(score)}
-    if PERCEPTRON not in worst:
+    first = PERCEPTRON if model.time is None else LEVEL
+    if first not in worst:
         return None
-    # A relation that stays is learned best from rows in a random order, and a perceptron minds none.
-    chosen = max(worst, key=lambda one: worst[one] - one.margin)
+    chosen = max(worst, key=lambda one: worst[one] - (GAIN if _has_to_be_better(one, first) else 0.0))
     tests = found[chosen]
     if chosen is SHUFFLED:  # in the end it is refined, which takes longest and so is tested once
         tests = [*tests[:-1], _shuffled(model, rows, origins[-1], seed, refine=True)]
@@ -158,19 +160,29 @@ def _end(origin: int, n: int) -> int:
 
 
 def is_possible(model: TabularModel, candidate: Candidate) -> bool:
-    """Whether a model can learn in this way: only numbers can drift, and only what has a time has a level in it."""
-    if candidate.level:
-        return model.time is not None
+    """Whether a model can learn in this way.
+
+    Only what has a time has a level in it. One of the level's hypotheses is that there is none, so no other perceptron
+    is asked then. Only numbers can drift.
+    """
+    if candidate.level or (model.time is not None and not candidate.is_network):
+        return candidate.level and model.time is not None
     return not candidate.drift or isinstance(model.target, NumberTarget)
+
+
+def _has_to_be_better(candidate: Candidate, first: Candidate) -> bool:
+    """Whether a candidate has to be better by a margin.
+
+    A relation that stays is learned best from rows in a random order, and a perceptron minds none. With a level,
+    intervals depend on how far ahead a row is: that is given up only for a better model.
+    """
+    return candidate is not first and (candidate.in_order or first is LEVEL)
 
 
 def fresh(model: TabularModel, candidate: Candidate) -> TabularModel:
     """A model that learns in one way alone, and has learned nothing yet."""
     new = copy.copy(model)
-    own = model.estimator.candidates[int(candidate.is_network)]
-    if model.time is not None and not (candidate.is_network or candidate.level):
-        own = own.without_level()
-    new.estimator = clone(own)
+    new.estimator = clone(model.estimator.candidates[int(candidate.is_network)])
     if candidate.drift:
         new.estimator.set_params(drift="auto")
     new.n_rows = new.n_rejected = 0

@@ -98,7 +98,8 @@ def _lines(lines: Sequence[int]) -> str:
 
 def _lacking(missing: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     """Which columns a table lacks, what may have been meant, and what it has."""
-    close = get_close_matches(missing[0], list(names), 1)
+    by_lower = {name.casefold(): name for name in names}
+    close = [by_lower[one] for one in get_close_matches(missing[0].casefold(), list(by_lower), 1)]
     return {
         "lacking": ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else ""),
         "hint": f" (did you mean {close[0]!r}?)" if close else "",

@@ -150,13 +150,17 @@ class SeriesInput(NamedTuple):
         return cls(files, sources, Notation(given["decimal"], given["missing"], tuple(given["date_formats"])), reading)
 
     def without_known(self, known: "KnownSeries", console: Console, again: str) -> "SeriesInput":
-        """The files without what the model has learned of them, which is reported; ``again`` learns it once more."""
+        """The files without what the model has learned of them, which is reported.
+
+        ``again`` is what learns it once more, by a model that can.
+        """
         from onepass.cli.training_run import first_rows
         from onepass.tables.readers.paths import STDIN
 
         if STDIN in self.files:
             return self
-        return self._replace(starts=first_rows(self.files, self.sources, self.reading, known.history, console, again))
+        hint = again if known.learns_again else None
+        return self._replace(starts=first_rows(self.files, self.sources, self.reading, known.history, console, hint))
 
     @property
     def is_empty(self) -> bool:

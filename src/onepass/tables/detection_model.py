@@ -52,6 +52,7 @@ class DetectionModel(KnownSeries):
     """
 
     made_by = "detect"
+    learns_again = False  # a value is scored by what was learned before it
 
     def __init__(self, table: SeriesTable, *, false_alarms: float = 1e-4, side: str = "both", quiet: int = 20) -> None:
         super().__init__(table)

@@ -93,8 +93,8 @@ def learn(
         check_there(model)
         found, reading = given_files(files, reading, learning.again, console)
         written = {"MODEL": model} if out is None else {"out": out}
-        read = found if out is None else [*found, str(model)]
-        check_distinct_paths(read, **written, rejects=rejecting.rejects, alarms=alarms)
+        only_read = found if out is None else [*found, str(model)]
+        check_distinct_paths(only_read, **written, rejects=rejecting.rejects, alarms=alarms)
         check_writable(out or model, "MODEL" if out is None else "--out")
         series = series_class_of(model)
         if series is not None:

@@ -80,11 +80,11 @@ class Outputs(NamedTuple):
         """Refuse names that are taken, can't be written or have no known format, before the work begins."""
         from onepass.cli.paths import check_distinct_paths, check_writable
 
-        read: list[str | Path] = [*inputs]
+        only_read: list[str | Path] = [*inputs]
         if not is_new and self.model is not None:
-            read.append(self.model)
+            only_read.append(self.model)
         written = self._asdict() if is_new else {"out": self.out, "html": self.html}
-        check_distinct_paths(read, **written, rejects=rejecting.rejects)
+        check_distinct_paths(only_read, **written, rejects=rejecting.rejects)
         for name, path in self._asdict().items():
             if path is not None:
                 check_writable(path, f"--{name}")

@@ -96,12 +96,38 @@ def test_a_kept_model_goes_on_with_later_values(run: Run, tmp_path: Path) -> Non
     assert run("undo", kept).code == 0
     assert run("detect", tmp_path / "more.csv", "--model", kept).code == 0
     before = kept.read_bytes()
-    known = run("detect", first, "--model", kept, "--out", out, "--html", tmp_path / "p.html")
-    assert (known.code, "0 alarms in 0 values" in known.out, "was learned" in known.err) == (0, True, True)
-    assert rows(out) == []
     overlap = run("detect", write(tmp_path / "overlap.csv", slice(540, None)), "--model", kept)
     assert overlap.code == 1
     assert "132 of the times" in overlap.err
+    assert kept.read_bytes() == before
+
+
+def test_scores_stay_as_they_are_if_nothing_is_new(run: Run, tmp_path: Path) -> None:
+    kept, out, html = tmp_path / "cpu.onepass", tmp_path / "scores.csv", tmp_path / "page.html"
+    file = write(tmp_path / "metrics.csv", slice(0, 60))
+    assert run("detect", file, *OPTIONS, "--model", kept, "--out", out).code == 0
+    before = out.read_bytes(), kept.read_bytes()
+    done = run("detect", file, "--model", kept, "--out", out, "--html", html)
+    assert (done.code, "has learned these files already" in done.out) == (0, True)
+    assert (out.read_bytes(), kept.read_bytes()) == before
+    assert not html.exists()
+    assert "page.html" not in done.out
+    last = run("detect", file, "--model", kept, "--out", out, "--html", html, "--json").events[-1]
+    assert (last["values"], last["out"], last["html"], last["model"]) == (0, None, None, None)
+
+
+def test_a_model_of_detect_is_not_said_to_learn_values_again(run: Run, tmp_path: Path) -> None:
+    kept, file = tmp_path / "cpu.onepass", write(tmp_path / "metrics.csv", slice(0, 60))
+    assert run("detect", file, *OPTIONS, "--model", kept).code == 0
+    for done in (run("detect", file, "--model", kept), run("learn", kept, file)):
+        assert (done.code, "and is left out" in done.err, "again" in done.err) == (0, True, False)
+    before = kept.read_bytes()
+    unread = tmp_path / "unread.csv"
+    unread.write_text("neither times nor values")
+    done = run("learn", kept, unread, "--again")
+    assert done.code == 2
+    assert f"--again does not apply to {kept}: " in done.err
+    assert "takes each value only once" in done.err
     assert kept.read_bytes() == before
 
 

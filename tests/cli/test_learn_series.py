@@ -87,6 +87,30 @@ def test_no_file_is_learned_twice_and_one_that_has_grown_goes_on(
     assert "it has seen 123 values, as before" in done.out
 
 
+@pytest.mark.parametrize(("how", "expected"), [("sum", [104.0, 130.0]), ("mean", [20.8, 26.0])])
+def test_rows_added_to_a_file_count_with_the_earlier_ones_of_their_time(
+    run: Run, tmp_path: Path, how: str, expected: list[float]
+) -> None:
+    path, single = tmp_path / "m.onepass", DAYS[:60]
+    file = write(tmp_path / "sold.csv", *(f"{day},{20 + i % 3}" for i, day in enumerate(single) for _ in range(4)))
+    options = ("--duplicates", how, "--revisions", 5, "--horizon", 3, "--no-backtest", "--model", path)
+    assert run("forecast", file, *COLUMNS, *options).code == 0
+
+    def added(*lines: str) -> str:
+        with file.open("a") as opened:
+            opened.write("".join(f"{line}\n" for line in lines))
+        done = run("learn", path, file)
+        return done.out + done.err
+
+    assert "learned 1 new value, 1 rejected" in added(*[f"{DAYS[60]},25"] * 3, f"{DAYS[60]},many")
+    again = added(*[f"{DAYS[60]},{value}" for value in (25, 30)], f"{DAYS[59]},16")
+    assert "learned 0 new values, 2 corrected, 0 rejected" in again
+    known = load(path)
+    assert isinstance(known, SeriesModel)
+    (one,) = known.forecasts(1)
+    assert one.recent[-2:].tolist() == expected
+
+
 def test_a_gap_before_the_new_values_is_named(run: Run, model: Path, tmp_path: Path) -> None:
     done = run("learn", model, write(tmp_path / "late.csv", "2024-06-01,60", "2024-06-03,61"))
     assert done.code == 0, done.err

@@ -83,4 +83,29 @@ def test_columns_with_the_names_of_the_output_are_refused(tmp_path: Path) -> Non
     read = table(tmp_path, *range(50), names="ts,score,host")
     with pytest.raises(SchemaError) as failed:
         model(read)
-    assert failed.value.reason.code == "output_name"
+    assert "'score' has the name of a column of the scores" in str(failed.value)
+
+
+def test_inputs_may_have_the_names_of_the_output(tmp_path: Path) -> None:
+    names = ("expected", "low", "high", "tail", "score", "alarm")
+    file = tmp_path / "inputs.csv"
+    lines = (f"{hour},{i % 5}" + f",{i % 2}" * len(names) for i, hour in enumerate(HOURS[:60]))
+    file.write_text("\n".join([",".join(("ts", "cpu", *names)), *lines]) + "\n")
+    read = read_series([open_source(str(file))], SeriesColumns("ts", "cpu", inputs=names))
+    known = model(read)
+    assert known.table(known.score_then_learn(read)).column_names == ["ts", "cpu", *names]
+
+
+def test_a_value_that_is_refused_leaves_all_series_as_they_were(tmp_path: Path) -> None:
+    first = table(tmp_path, *range(100))
+    known = model(first)
+    known.score_then_learn(first)
+    before, ends = to_bytes(known), dict(known.ends)
+    further = table(tmp_path, *range(103, 110), known=known)
+    further.series[1].values[3] = 1e120
+    with pytest.raises(ValueError, match="1e"):
+        known.score_then_learn(further)
+    assert (known.ends, known.n_seen) == (ends, 200)
+    assert to_bytes(known) == before
+    further.series[1].values[3] = 50.0
+    assert len(known.score_then_learn(further)) == 2

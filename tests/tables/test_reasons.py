@@ -186,7 +186,7 @@ WORDS: list[tuple[Reason, str]] = [
         Reason("late_times", "day", 20_000, key="", last="2024-01-05"),
         "the times in 'day' go on 20,000 steps after the last one learned, 2024-01-05",
     ),
-    (Reason("output_name", "mean"), "'mean' has the name of a column of the forecasts"),
+    (Reason("output_name", "mean", outputs="forecasts"), "'mean' has the name of a column of the forecasts"),
 ]
 
 

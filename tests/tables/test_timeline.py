@@ -11,6 +11,8 @@ import pytest
 import onepass
 from onepass import BayesianTabularRegressor
 from onepass.tables import fit
+from onepass.tables.columns.date import YEAR, Date
+from onepass.tables.columns.encoding import Encoding
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.explanation import explain
 from onepass.tables.forward_record import LEVEL, ForwardTest
@@ -198,3 +200,14 @@ def test_a_year_that_numbers_the_rows_can_be_the_time(tmp_path: Path) -> None:
 def test_a_level_can_not_be_exported(walking: TabularModel) -> None:
     with pytest.raises(ValueError, match="depend on the distance from the last row"):
         numpy_module(walking)
+
+
+def test_a_date_is_a_time_before_its_seasons_are_known() -> None:
+    date = Date("date", 0.0, clock=False, missing=True)
+    alone = Encoding((date.as_time(),), {})
+    days = pa.array(["1970-01-01", None, "1971-01-01"])
+    (batch,) = pa.table({"date": days}).to_batches()
+    np.testing.assert_allclose(alone.encode(batch).X[:, 0], [0.0, np.nan, 365 / YEAR])
+    assert date.turns
+    assert not date.as_time().turns
+    assert [turn.name for turn in date.as_time().with_seasons(3.0, 0.25).turns] == ["season", "season / 2"]

@@ -110,7 +110,7 @@ def detect(
     alarm. How much an input changes values is learned like everything else, from its earlier changes.
 
     With --model, the scores go on later with new values alone, also those at the end of a file that has grown. They
-    must be later than those before.
+    must be later than those before. If nothing is new, no file is written.
     """
     from onepass.cli.errors import user_errors
 
@@ -123,19 +123,22 @@ def detect(
         outputs.check(inputs, rejecting, is_new=is_new)
         read = SeriesInput.opened(inputs, reading, console, given)
         with Rejects(rejecting) as log, outputs.only_writer(wait) as target:
-            known = _new(read, given, console, log) if is_new else _continued(model, read, console, log)
-            scored = known.scored
-            alarms = tell_alarms(console, known.model, scored)
+            found = _new(read, given, console, log) if is_new else _continued(model, read, console, log)
+            if found is None:
+                nothing, words = {"series": 0, "values": 0, "alarms": 0}, f"{model} has learned these files already"
+                return read.tell_done(console, log, Outputs(None, None, None), nothing, words, "scores")
+            known, table, scored = found
+            alarms = tell_alarms(console, known, scored)
             if out is not None:
-                outputs.write_table(known.model.table(scored))
-            if html is not None and known.table is not None:
+                outputs.write_table(known.table(scored))
+            if html is not None:
                 from onepass.reports.anomaly_report import anomaly_report
 
-                outputs.write_page(anomaly_report(known.model, scored, known.table.summary, inputs))
-            if target is not None and known.table is not None:
+                outputs.write_page(anomaly_report(known, scored, table.summary, inputs))
+            if target is not None:
                 from onepass.files.checkpoint import to_bytes
 
-                target.write(to_bytes(known.model))
+                target.write(to_bytes(known))
             values = sum(one.n_known for one in scored)
             words = f"{counted(alarms, 'alarm')} in {counted(values, 'value')}"
             facts = {"series": len(scored), "values": values, "alarms": alarms}
@@ -143,11 +146,11 @@ def detect(
 
 
 class _Scored(NamedTuple):
-    """A model, and what it has found in the files; without a table there was nothing new in them."""
+    """A model, the values in the files that were new to it, and their scores."""
 
     model: "DetectionModel"
-    table: "SeriesTable | None" = None
-    scored: "Sequence[SeriesScores]" = ()
+    table: "SeriesTable"
+    scored: "Sequence[SeriesScores]"
 
 
 def _new(read: SeriesInput, given: dict[str, Any], console: Console, log: Rejects) -> _Scored:
@@ -165,8 +168,8 @@ def _new(read: SeriesInput, given: dict[str, Any], console: Console, log: Reject
     return _Scored(model, table, scored)
 
 
-def _continued(path: Path | None, read: SeriesInput, console: Console, log: Rejects) -> _Scored:
-    """The model in a file, and what it finds in those rows that it has not learned yet."""
+def _continued(path: Path | None, read: SeriesInput, console: Console, log: Rejects) -> _Scored | None:
+    """The model in a file, and what it finds in rows that it has not learned yet; None if there are none."""
     from onepass.cli.paths import load_series
     from onepass.files.checkpoint import CheckpointError
     from onepass.tables.detection_model import DetectionModel
@@ -177,7 +180,7 @@ def _continued(path: Path | None, read: SeriesInput, console: Console, log: Reje
         raise CheckpointError(f"{path} was made by 'onepass {model.made_by}', not by 'onepass detect'")
     read = read.without_known(model, console, "'onepass learn --again'")
     if read.is_empty:
-        return _Scored(model)
+        return None
     table, new = read.tell_new(console, log, model)
     scored = model.score_then_learn(table)
     read.record(model, table, new.new)

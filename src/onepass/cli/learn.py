@@ -66,7 +66,8 @@ def learn(
     with --resume continues.
 
     MODEL recognises files that it has learned by their content, under any name: they are skipped, with a message, and a
-    CSV or JSON lines file that has grown since is learned from where it ended before. --again learns them once more.
+    CSV or JSON lines file that has grown since is learned from where it ended before. --again learns them once more,
+    except with a model made by 'onepass detect', which scores each value once.
     'onepass history' lists the runs, and 'onepass undo' reverts the last one. Only one process at a time can write a
     model; see --wait.
 
@@ -85,17 +86,21 @@ def learn(
     --resume and --alarms don't apply.
     """
     from onepass.cli.errors import user_errors
-    from onepass.cli.paths import check_distinct_paths, check_there, check_writable, series_command_of
+    from onepass.cli.paths import check_distinct_paths, check_there, check_writable, series_class_of
     from onepass.cli.training_run import check_stream, given_files, only_writer, run_logs
 
     with Console(as_json=as_json, quiet=quiet) as console, user_errors():
         check_there(model)
         found, reading = given_files(files, reading, learning.again, console)
         written = {"MODEL": model} if out is None else {"out": out}
-        read = found if out is None else [*found, str(model)]
-        check_distinct_paths(read, **written, rejects=rejecting.rejects, alarms=alarms)
+        only_read = found if out is None else [*found, str(model)]
+        check_distinct_paths(only_read, **written, rejects=rejecting.rejects, alarms=alarms)
         check_writable(out or model, "MODEL" if out is None else "--out")
-        if series_command_of(model) is not None:
+        series = series_class_of(model)
+        if series is not None:
+            if learning.again and not series.learns_again:
+                why = f"a model of 'onepass {series.made_by}' takes each value only once, before the later ones"
+                raise click.UsageError(f"--again does not apply to {model}: {why}.")
             from onepass.cli.learn_series import learn_series
 
             return learn_series(model, out, found, reading, learning, rejecting, console)

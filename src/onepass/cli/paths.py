@@ -22,6 +22,7 @@ __all__ = [
     "learned_words",
     "load_model",
     "load_series",
+    "series_class_of",
     "series_command_of",
 ]
 
@@ -93,11 +94,17 @@ _OF_SERIES = {
 
 def series_command_of(path: Path) -> str | None:
     """The command that has made the model in a file, if that is a model of series; its numbers are not read."""
+    found = series_class_of(path)
+    return None if found is None else found.made_by
+
+
+def series_class_of(path: Path) -> "type[KnownSeries] | None":
+    """The class of the model in a file, if that is a model of series; its numbers are not read."""
     from onepass.files.checkpoint import class_in
     from onepass.tables.known_series import KnownSeries
 
     found = class_in(path)
-    return found.made_by if issubclass(found, KnownSeries) else None
+    return found if issubclass(found, KnownSeries) else None
 
 
 def load_series(path: Path) -> "KnownSeries":

@@ -80,11 +80,11 @@ class Outputs(NamedTuple):
         """Refuse names that are taken, can't be written or have no known format, before the work begins."""
         from onepass.cli.paths import check_distinct_paths, check_writable
 
-        read: list[str | Path] = [*inputs]
+        only_read: list[str | Path] = [*inputs]
         if not is_new and self.model is not None:
-            read.append(self.model)
+            only_read.append(self.model)
         written = self._asdict() if is_new else {"out": self.out, "html": self.html}
-        check_distinct_paths(read, **written, rejects=rejecting.rejects)
+        check_distinct_paths(only_read, **written, rejects=rejecting.rejects)
         for name, path in self._asdict().items():
             if path is not None:
                 check_writable(path, f"--{name}")
@@ -150,13 +150,17 @@ class SeriesInput(NamedTuple):
         return cls(files, sources, Notation(given["decimal"], given["missing"], tuple(given["date_formats"])), reading)
 
     def without_known(self, known: "KnownSeries", console: Console, again: str) -> "SeriesInput":
-        """The files without what the model has learned of them, which is reported; ``again`` learns it once more."""
+        """The files without what the model has learned of them, which is reported.
+
+        ``again`` is what learns it once more, by a model that can.
+        """
         from onepass.cli.training_run import first_rows
         from onepass.tables.readers.paths import STDIN
 
         if STDIN in self.files:
             return self
-        return self._replace(starts=first_rows(self.files, self.sources, self.reading, known.history, console, again))
+        hint = again if known.learns_again else None
+        return self._replace(starts=first_rows(self.files, self.sources, self.reading, known.history, console, hint))
 
     @property
     def is_empty(self) -> bool:

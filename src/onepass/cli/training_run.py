@@ -162,23 +162,23 @@ def first_rows(
     reading: "ReadOptions",
     history: "TrainingHistory",
     console: Console,
-    again: str = "--again",
+    again: str | None = "--again",
 ) -> "tuple[int | None, ...]":
     """The first row of each file that was not learned before, None where there is none; what is left out is reported.
 
-    ``again`` is the option, perhaps of another command, that learns such rows once more.
+    ``again`` is the option, perhaps of another command, that learns such rows once more, if the model can.
     """
     from onepass.tables.selection import KnownContentError, select
 
     try:
         selected = select(files, sources, history, reading)
     except KnownContentError as error:
-        raise click.ClickException(
-            f"{error}; {again} learns all of it once more, and 'onepass undo' reverts the last run first."
-        ) from None
+        hint = "" if again is None else f"{again} learns all of it once more, and "
+        raise click.ClickException(f"{error}; {hint}'onepass undo' reverts the last run first.") from None
+    hint = "" if again is None else f"; {again} learns it again"
     for one in selected:
         if one.start is None:
-            console.aside(f"{one.file} {one.reason} and is left out; {again} learns it again")
+            console.aside(f"{one.file} {one.reason} and is left out{hint}")
         elif one.reason is not None:
             console.aside(f"{one.file} {one.reason}")
     return tuple(one.start for one in selected)

@@ -52,12 +52,14 @@ class DetectionModel(KnownSeries):
     """
 
     made_by = "detect"
+    learns_again = False  # a value is scored by what was learned before it
 
     def __init__(self, table: SeriesTable, *, false_alarms: float = 1e-4, side: str = "both", quiet: int = 20) -> None:
         super().__init__(table)
-        clash = next((name for name in table.columns.names if name in _OUTPUTS), None)
+        columns = table.columns
+        clash = next((name for name in (columns.time, columns.by, columns.target) if name in _OUTPUTS), None)
         if clash is not None:
-            raise SchemaError(Reason("output_name", clash))
+            raise SchemaError(Reason("output_name", clash, outputs="scores"))
         self._unused = self._new_scorer(false_alarms=false_alarms, side=side, quiet=quiet)
         self.scorers: dict[str, AnomalyScorer] = {}
         self._ends: dict[str, int] = {}
@@ -93,7 +95,10 @@ class DetectionModel(KnownSeries):
             old = int(np.isfinite(one.values[: max(self._ends.get(one.key, one.first) - one.first, 0)]).sum())
             if old:
                 raise self.error("scored_times", one, old)
-        return [self._scored(one) for one in series]
+        found = [self._scored(one) for one in series]
+        for one, (scorer, _) in zip(series, found, strict=True):  # only now: a value may have been refused
+            self.scorers[one.key], self._ends[one.key] = scorer, one.end
+        return [scores for _, scores in found]
 
     def learn(self, table: SeriesTable) -> Self:
         """Learn the values of a further file as `score_then_learn` does."""
@@ -104,17 +109,15 @@ class DetectionModel(KnownSeries):
         """How the values of a further file compare with those learned: all must be new."""
         return NewValues(sum(one.n_known for one in table.series))
 
-    def _scored(self, one: Series) -> SeriesScores:
-        if one.key not in self.scorers:
-            self.scorers[one.key] = copy(self._unused)
-        scorer = self.scorers[one.key]
+    def _scored(self, one: Series) -> tuple[AnomalyScorer, SeriesScores]:
+        """The scores of further values, and the scorer that has learned them; the present one stays as it is."""
+        scorer = copy(self.scorers.get(one.key, self._unused))
         left_out = one.first - self._ends.get(one.key, one.first)
         q = len(self.columns.inputs)
         if left_out:
             scorer.learn(np.full(left_out, np.nan), np.full((left_out, q), np.nan) if q else None)
-        self._ends[one.key] = one.end
         found = scorer.score_then_learn(one.values, one.inputs if q else None)
-        return SeriesScores(one.key, one.first, one.values, found)
+        return scorer, SeriesScores(one.key, one.first, one.values, found)
 
     def table(self, scored: Sequence[SeriesScores]) -> Any:
         """Scores as an Arrow table with a row per step: time, key, value, and what was found."""

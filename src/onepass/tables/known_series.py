@@ -54,6 +54,8 @@ class KnownSeries(ABC):
 
     made_by: ClassVar[str]
     """The command that makes such a model and shows what comes of it."""
+    learns_again: ClassVar[bool] = True
+    """Whether it can learn values once more that it knows already."""
 
     def __init__(self, table: SeriesTable) -> None:
         self.columns: SeriesColumns = table.columns

@@ -236,7 +236,7 @@ _WORDS = {
     "scored once, as they come; keep only the later ones",
     "late_times": "{key}the times in {column!r} go on {value:,} steps after the last one learned, {last}: begin a new "
     "model",
-    "output_name": "column {column!r} has the name of a column of the forecasts; rename it in the file",
+    "output_name": "column {column!r} has the name of a column of the {outputs}; rename it in the file",
     # Files that the model knows already.
     "same_content": "has the same content as {value}",
     "learned": "was {learned}",

@@ -50,7 +50,7 @@ def one_per_time(
     different = []  # groups
     for one in np.unique(group[again]).tolist():
         start, stop = first[one], first[one + 1] if one + 1 < len(first) else len(codes)
-        repeated[start:stop] = _is_repeated(rows, start, stop, every=columns.duplicates in ("mean", "sum"))
+        repeated[start:stop] = _is_repeated(rows, start, stop, every=columns.merges_all)
         if repeated[start:stop].sum() < stop - start - 1:
             different.append(one)
     kept = ~repeated

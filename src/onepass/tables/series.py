@@ -21,7 +21,7 @@ from onepass.forecasting.times import MOST_GAP
 from onepass.tables.columns.errors import SchemaError
 from onepass.tables.columns.notation import AS_WRITTEN, Notation
 from onepass.tables.columns.values import Bad
-from onepass.tables.readers.batches import RowBatch
+from onepass.tables.readers.batches import RowBatch, first_rows
 from onepass.tables.readers.source import Source, check_has
 from onepass.tables.reasons import Reason
 from onepass.tables.rejects import Reject, rejects_of
@@ -186,7 +186,8 @@ def read_series(
     sources : open files, or standard input
     columns : SeriesColumns
     notation : how times and numbers are written, where that is not to be found out
-    starts : the first row to read of each table, None where it is left out; by default all are read
+    starts : the first new row of each table, None where it is left out; by default all are new. Where the mean or sum
+        of a time is asked for, earlier rows of the table count as well at the times that new ones have
     rhythm : of earlier files, which this one has to fit; by default it is found out
     zone : of earlier files, whose times these ones become; found out without a ``rhythm``
     seasons : a length in steps, or several; by default those that belong to the rhythm
@@ -199,22 +200,30 @@ def read_series(
     wanted = None if seasons is None else as_seasons(seasons)
     for source in sources:
         check_has(columns.names, source)
-    batches: list[tuple[Source, RowBatch]] = []
+    parts: list[_Part] = []
     ends: list[int | None] = []
     for source, start in zip(sources, starts or [0] * len(sources), strict=True):
+        if start and columns.merges_all:
+            earlier = first_rows(start, source.batches(_types(columns), 0))
+            parts += [_Part(source, batch, False) for batch in earlier]
         own = [] if start is None else list(source.batches(_types(columns), start))
-        batches += [(source, batch) for batch in own]
+        parts += [_Part(source, batch) for batch in own]
         ends.append(own[-1].start + len(own[-1]) if own else start)
     bad: Bad = {}
     known = None if rhythm is None else KnownZone(zone, rhythm.is_of_days)
-    rows, columns, found = parse_rows([batch for _, batch in batches], columns, notation, bad, known)
-    rejects = tuple(_rejects(batches, bad))
+    rows, columns, found = parse_rows([part.batch for part in parts], columns, notation, bad, known)
+    rejects = tuple(_rejects(parts, bad))
     good = np.ones(len(rows.times), dtype=bool)
     good[list(bad)] = False
+    is_new = np.repeat(np.array([part.is_new for part in parts], dtype=bool), [len(part.batch) for part in parts])
+    is_new = is_new[good]
+    n_read = int(is_new.sum()) + len(rejects)
     rows = rows.taken(good)
+    if not is_new.all():
+        rows = rows.taken(is_new | _at_times_of(rows, is_new))
     if not len(rows.times):
         raise SchemaError(Reason("no_rows", file=", ".join(source.name for source in sources), why=_why(rejects)))
-    table = _as_table(rows, columns, found, rhythm, wanted, rejects, len(good) - len(bad) + len(rejects))
+    table = _as_table(rows, columns, found, rhythm, wanted, rejects, n_read)
     return replace(table, ends=tuple(ends))
 
 
@@ -231,6 +240,22 @@ def with_gaps_after(table: SeriesTable, ends: Mapping[str, int]) -> SeriesTable:
     return replace(table, summary=replace(table.summary, **_gap_facts(gaps, table.rhythm, table.zone)))
 
 
+class _Part(NamedTuple):
+    """Rows of a table: new ones, or earlier ones that may share a time with these."""
+
+    source: Source
+    batch: RowBatch
+    is_new: bool = True
+
+
+def _at_times_of(rows: SeriesRows, some: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which rows have the series and time of one of some rows."""
+    _, keys = np.unique(rows.keys.astype(str), return_inverse=True)
+    times, places = np.unique(rows.times, return_inverse=True)
+    codes = keys * max(len(times), 1) + places
+    return np.isin(codes, codes[some])
+
+
 def _types(columns: SeriesColumns) -> dict[str, Any]:
     return dict.fromkeys(columns.names, pa.string())
 
@@ -242,11 +267,12 @@ def _why(rejects: Sequence[tuple[str, Reject]]) -> str:
     return f" that can be read; the first of {len(rejects):,} rejected: {file}, line {first.line}: {first.reason}"
 
 
-def _rejects(batches: Sequence[tuple[Source, RowBatch]], bad: Bad) -> Any:
+def _rejects(parts: Sequence[_Part], bad: Bad) -> Any:
     start = 0
-    for source, batch in batches:
+    for source, batch, is_new in parts:
         own = {row - start: bad[row] for row in range(start, start + len(batch)) if row in bad}
-        yield from ((source.name, one) for one in rejects_of(batch, own))
+        if is_new:
+            yield from ((source.name, one) for one in rejects_of(batch, own))
         start += len(batch)
 
 

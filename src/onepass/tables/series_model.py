@@ -216,7 +216,7 @@ class SeriesModel(KnownSeries):
         outputs = ("mean", "std", *limit_names(levels))
         clash = next((name for name in names if name in outputs), None)
         if clash is not None:
-            raise SchemaError(Reason("output_name", clash))
+            raise SchemaError(Reason("output_name", clash, outputs="forecasts"))
         columns: dict[str, list[Any]] = {name: [] for name in (*names, *outputs)}
         for one in forecasts:
             n = len(one.forecast)

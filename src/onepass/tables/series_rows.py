@@ -73,6 +73,11 @@ class SeriesColumns:
         return [self.time, self.target, *([] if self.by is None else [self.by]), *self.inputs]
 
     @property
+    def merges_all(self) -> bool:
+        """Whether all values of a time count, also equal ones, so that a further one changes what they give."""
+        return self.duplicates in ("mean", "sum")
+
+    @property
     def input_names(self) -> tuple[str, ...]:
         """Names of the inputs that differ from those of all other columns, whatever they are called in the file."""
         return tuple(f"input {place}" for place in range(len(self.inputs)))

@@ -69,7 +69,8 @@ def infer_timeline(encoding: Encoding, sample: Any, name: str) -> tuple[Encoding
         )
     feature = sum(len(column.features) for column in encoding.columns[:place])
     (batch,) = sample.combine_chunks().to_batches()
-    alone = Encoding((encoding.columns[place].with_seasons(0.0, 1.0),), {}).encode(batch)
+    column = encoding.columns[place].as_time()
+    alone = Encoding((column,), {}).encode(batch)
     times = np.delete(alone.X[:, 0], list(alone.bad))
     times = times[~np.isnan(times)]
     if not len(times):
@@ -82,7 +83,7 @@ def infer_timeline(encoding: Encoding, sample: Any, name: str) -> tuple[Encoding
     if not len(forward):
         raise SchemaError(Reason("one_time", name), setting="time")
     step = _usual(forward)
-    column = encoding.columns[place].with_seasons(float(times[-1] - times[0]), step)
+    column = column.with_seasons(float(times[-1] - times[0]), step)
     columns = (*encoding.columns[:place], column, *encoding.columns[place + 1 :])
     return replace(encoding, columns=columns), Timeline(name, feature, step)
 

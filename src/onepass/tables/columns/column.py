@@ -69,8 +69,12 @@ class Column(ABC):
         """Write the features of a plain value; False if only whole columns of such values are read."""
         return False
 
+    def as_time(self) -> Self:
+        """The column as the time of rows, of which one that is missing is NaN."""
+        return self
+
     def with_seasons(self, span: float, step: float) -> Self:
-        """The column as the time of rows that span so much and are usually so far apart; one that is missing is NaN."""
+        """The column with waves of the seasons of rows that span so much time and are usually so far apart."""
         return self
 
     def state(self) -> Parameters:

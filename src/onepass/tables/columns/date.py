@@ -101,8 +101,12 @@ class Date(Column):
         if self.seasons is not None:
             out[np.isnan(days), 0] = np.nan
 
+    def as_time(self) -> "Date":
+        """The column where it is the time of rows: a missing one is NaN, and it has no waves yet."""
+        return replace(self, seasons=())
+
     def with_seasons(self, span: float, step: float) -> "Date":
-        """The column where it is the time of rows: with waves of the seasons that these cover, each at least twice."""
+        """The time of rows with waves of the seasons that these cover, each at least twice."""
         seasons = []
         for period in (YEAR, *((7.0, 1.0) if self.clock else ())):  # of days the weekdays tell the week
             n = int(min(period / (_FEWEST * step * YEAR), _WAVES)) if span * YEAR >= _FEWEST * period else 0

@@ -126,7 +126,7 @@ def test_times_left_out_are_missing_and_calls_go_on(tmp_path: Path) -> None:
     loaded = onepass.load(tmp_path / "fleet.onepass").learn_frame(second)
     same(model.learn_frame(second), loaded)
     assert model.n_seen == len(table["y"])
-    with pytest.raises(ValueError, match="must increase"):
+    with pytest.raises(ValueError, match="have been learned"):
         model.learn_frame(second)
     with pytest.raises(ValueError, match="lacks ds"):
         model.learn_frame({"unique_id": ["a"], "y": [1.0]})
@@ -267,3 +267,19 @@ def test_tables_of_counts_have_whole_limits_and_refuse_other_values() -> None:
     with pytest.raises(ValueError, match=r"counts 0, 1, 2, \.\.\."):
         model.learn(y - 1.0, keys=keys)
     assert not len(model)
+
+
+def test_a_series_of_another_frequency_is_named() -> None:
+    days, weeks = np.arange(40), np.arange(0, 70, 7)
+    frame = {"unique_id": ["day"] * 40 + ["week"] * 10, "ds": [*days, *weeks], "y": np.ones(50)}
+    with pytest.warns(UserWarning, match="'week' has a value at every 7th step only"):
+        ForecastingFleet(1, 4).learn_frame(frame)
+
+
+def test_a_table_that_was_learned_is_refused_with_the_last_time() -> None:
+    frame = {"unique_id": ["a"] * 5, "ds": np.arange(5), "y": np.arange(5.0)}
+    model = ForecastingFleet(1, 4).learn_frame(frame)
+    with pytest.raises(ValueError, match=r"series 'a' up to 4.* have been learned"):
+        model.learn_frame(frame)
+    with pytest.raises(TypeError, match=r"such as \[95\], got 95"):
+        model.forecast_frame(2, levels=95)  # type: ignore[arg-type]

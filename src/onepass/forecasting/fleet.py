@@ -1,5 +1,6 @@
 """`ForecastingFleet`: one forecaster per series, with what the series have in common learned from all of them."""
 
+import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from copy import deepcopy
 from itertools import pairwise
@@ -45,6 +46,7 @@ __all__ = ["ForecastingFleet"]
 
 _GROWTH = 1.25  # of the memory for records
 _FEWEST = 2  # values of a series that a forecast needs
+_FEWEST_REGULAR = 5  # values that show a frequency of their own
 
 
 class ForecastingFleet:
@@ -264,10 +266,24 @@ class ForecastingFleet:
             key, own = names[start].item() if hasattr(names[start], "item") else names[start], steps[start:stop]
             first = ends.get(key, own[0] - 1)
             apart = np.diff(np.concatenate([[first], own]))
+            if key in ends and apart[0] <= 0:
+                (last,) = clock.times_of(np.array([first]))
+                last = last.astype("datetime64[s]") if clock.are_dates else last
+                raise ValueError(
+                    f"values of the series {key!r} up to {last} have been learned: give later ones, "
+                    "or make the fleet with revisions=..., which accepts corrections"
+                )
             if (apart <= 0).any():
                 raise ValueError(f"ds of the series {key!r} must increase: keep one value for each time, sorted")
             if own[-1] - first > len(own) + MOST_GAP:
                 raise ValueError(f"the series {key!r} has a gap of more than {MOST_GAP} steps: give it a new name")
+            rarely = int(np.gcd.reduce(np.diff(own))) if len(own) >= _FEWEST_REGULAR else 1
+            if rarely > 1:
+                warnings.warn(
+                    f"the series {key!r} has a value at every {rarely}th step only, and the steps between count as "
+                    "missing: series of another frequency belong in a fleet of their own",
+                    stacklevel=3,
+                )
             own_values = np.full(own[-1] - first, np.nan)
             own_values[own - first - 1] = values[start:stop]
             all_names += [key] * len(own_values)
@@ -458,6 +474,8 @@ class ForecastingFleet:
         ([2, 3], [24.0, 25.0], ['onepass-lo-95', 'onepass-hi-95'])
         """
         steps = as_count(horizon, "horizon")
+        if isinstance(levels, int | float):
+            raise TypeError(f"levels must be a list of percentages, such as [95], got {levels!r}")
         shares = [as_level(level) for level in levels]
         clock, last = self.rhythm, self._ends
         if clock is None:

@@ -37,8 +37,6 @@ _INTERNAL = {
     "all_or_none",
     "bound",
     "has_number_keys",
-    "has_level",
-    "share_ahead",
     "get_metadata_routing",
     "encoded_feature_names_",
 }

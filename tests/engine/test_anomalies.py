@@ -36,7 +36,7 @@ class Tail:
         self.logs = [np.log(first), np.log(second)]
 
     def rarity(self, x: float) -> float:
-        slope = np.clip(np.log(2.0) / (self.logs[1] - self.logs[0]), 0.6, 4.0)
+        slope = np.clip(np.log(2.0) / (self.logs[1] - self.logs[0]), 1.0, 4.0)
         return float(np.log(10.0) * (x / np.exp(self.logs[0])) ** slope)
 
     def track(self, x: float, n: int, rate: float) -> None:

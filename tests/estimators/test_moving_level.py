@@ -1,18 +1,10 @@
 """The estimator around a moving level: what it predicts, and that a file keeps it."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from onepass._typing import FloatArray
-from onepass.estimators import (
-    BayesianPerceptronClassifier,
-    BayesianPerceptronRegressor,
-    MovingLevelRegressor,
-    start_learner,
-)
-from onepass.estimators.fleet import FleetEstimator
+from onepass.estimators import MovingLevelRegressor, start_learner
 from onepass.estimators.rows import Rows
 
 
@@ -85,10 +77,3 @@ def test_intervals_contain_as_many_targets_as_they_should() -> None:
 def test_a_time_that_is_no_feature_is_refused() -> None:
     with pytest.raises(ValueError, match="time must be the place of one of 2 features, got 2"):
         start_learner(MovingLevelRegressor(2, 1.0), 2)
-
-
-@pytest.mark.parametrize("kind", [BayesianPerceptronRegressor, BayesianPerceptronClassifier, FleetEstimator])
-def test_what_knows_no_time_has_no_level_and_all_of_its_variance_lies_ahead(kind: Any) -> None:
-    estimator = FleetEstimator(1) if kind is FleetEstimator else kind()
-    assert (kind.has_level, MovingLevelRegressor.has_level) == (False, True)
-    assert estimator.share_ahead(np.zeros((3, 1))).tolist() == [1.0, 1.0, 1.0]

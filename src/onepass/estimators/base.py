@@ -32,7 +32,7 @@ from onepass.estimators.files import (
 from onepass.estimators.inputs import InputEncoder, checked_weights
 from onepass.estimators.learner import Learner
 from onepass.estimators.refinement import Schedule
-from onepass.estimators.rows import PredictedRows, RowEstimator, Rows
+from onepass.estimators.rows import PredictedRows, Rows
 from onepass.files.state import Arrays, Parameters
 from onepass.models.distribution import Prediction
 from onepass.models.missing import COLUMNS
@@ -45,7 +45,7 @@ OUTLIERS = 0.0
 """Share of the targets that are not to be trusted, if nothing else is said: all are."""
 
 
-class OnePassEstimator(RowEstimator, BaseEstimator):  # type: ignore[misc]
+class OnePassEstimator(BaseEstimator):  # type: ignore[misc]
     """Fit, partial fit and prediction for all estimators; the module docstring says what a subclass adds."""
 
     prior_scale: Any  # a number, one per feature, "auto", or None where an estimator chooses it

@@ -18,7 +18,7 @@ from onepass._limits import INTERVALS
 from onepass._typing import FloatArray
 from onepass._validation import as_count, one_of
 from onepass.beliefs.prior import prior_variances
-from onepass.estimators.rows import PredictedRows, RowEstimator, Rows
+from onepass.estimators.rows import PredictedRows, Rows
 from onepass.estimators.scaling import zero_for_nan
 from onepass.files.state import Arrays, Parameters, as_number, as_tally, nested, sized, under
 from onepass.models.adaptive import given_quantiles
@@ -35,7 +35,7 @@ _FIRST_NOISE = 0.25  # variance, of targets of variance 1
 _NOISES = 4.0 ** np.linspace(-1.0, 1.0, 17)  # compared with each other, relative to the present one
 
 
-class FleetEstimator(RowEstimator):
+class FleetEstimator:
     """One perceptron per key, linear for numbers or sigmoid for two classes, with a prior learned from all keys.
 
     Inputs are standardised already; one that is NaN counts as 0, the mean.

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from onepass._typing import FloatArray
 from onepass._validation import as_count, as_positive
 from onepass.activations import as_activation
-from onepass.estimators.rows import PredictedRows, RowEstimator, Rows
+from onepass.estimators.rows import PredictedRows, Rows
 from onepass.estimators.scaling import zero_for_nan
 from onepass.files.state import Arrays, Parameters, as_number, as_tally, sized
 from onepass.likelihoods import Gaussian
@@ -25,7 +25,7 @@ __all__ = ["MovingLevelRegressor"]
 _FIRST_NOISE = 0.1  # variance, of targets of variance 1
 
 
-class MovingLevelRegressor(RowEstimator, BaseEstimator):  # type: ignore[misc]
+class MovingLevelRegressor(BaseEstimator):  # type: ignore[misc]
     """Bayesian linear regression around a level that moves with time.
 
     Inputs and targets are standardised already; an input that is NaN counts as 0, the mean. Rows come in the order of
@@ -62,7 +62,7 @@ class MovingLevelRegressor(RowEstimator, BaseEstimator):  # type: ignore[misc]
     outliers: float = 0.0
     forgetting: float = 1.0
     drift: float = 0.0
-    has_level = True
+    has_level = True  # what others have not
 
     n_features_in_: int
     _levels: MovingLevels
@@ -161,7 +161,10 @@ class MovingLevelRegressor(RowEstimator, BaseEstimator):  # type: ignore[misc]
         return mean, var
 
     def share_ahead(self, X: Any) -> FloatArray:
-        """How much of the variance of new targets is not known already for rows right after the last one, ``(n,)``."""
+        """How much of the variance of new targets is not known already for rows right after the last one, ``(n,)``.
+
+        Without a level nothing is known to depend on the distance, and it is all of the variance.
+        """
         times, rows = self._timed(X)
         seen = self._levels.predict(times, rows)
         now = self._levels.predict(np.full(len(times), self._levels.last_time), rows)

@@ -5,7 +5,7 @@ Sparse and dense rows meet here too, as far as anything but a model can tell the
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, issparse, vstack
 from onepass._typing import FloatArray
 from onepass.models.tracking import TrackedPlaces
 
-__all__ = ["PredictedRows", "RowEstimator", "Rows", "as_dense", "given_limits", "is_sparse", "stacked"]
+__all__ = ["PredictedRows", "Rows", "as_dense", "given_limits", "is_sparse", "stacked"]
 
 _FAR_MORE = 10  # times
 _TINY = 1e-300
@@ -155,20 +155,6 @@ def given_limits(parts: Sequence[tuple[Any, int]]) -> FloatArray | None:
     return np.concatenate(
         [np.full((n, width), np.nan) if one is None else np.reshape(one, (n, width)) for one, n in parts]
     )
-
-
-class RowEstimator:
-    """What a table asks of every estimator of its rows, as those answer that know no time."""
-
-    has_level: ClassVar[bool] = False
-    """Whether it predicts by a level that moves with time."""
-
-    def share_ahead(self, X: Any) -> FloatArray:
-        """How much of the variance of new targets is not known already for rows right after the last one, ``(n,)``.
-
-        Without a level nothing is known to depend on the distance in time, and it is all of the variance.
-        """
-        return np.ones(X.shape[0])
 
 
 class PredictedRows(NamedTuple):

@@ -291,11 +291,12 @@ class TabularModel:
     @property
     def has_level(self) -> bool:
         """Whether it predicts by a level that moves with time."""
-        return bool(self._answering.has_level)
+        return bool(getattr(self._answering, "has_level", False))
 
     def share_ahead(self, X: Any) -> FloatArray:
         """Of the variance of each row, what `widening` widens: all, or what it gains with the distance in time."""
-        return np.asarray(self._answering.share_ahead(X))
+        own = getattr(self._answering, "share_ahead", None)
+        return np.ones(X.shape[0]) if own is None else np.asarray(own(X))
 
     @property
     def needs_order(self) -> bool:

@@ -19,6 +19,7 @@ from types import FrameType, FunctionType
 from typing import Any
 from unittest.mock import patch
 
+import onepass
 from onepass.beliefs import full
 from onepass.models.mixture import Mixture
 from onepass.models.perceptron import BayesianPerceptron
@@ -31,6 +32,7 @@ from onepass.service.web.security import Security
 from onepass.service.wire import Declared
 from onepass.service.writer import Writer
 
+SOURCES = (str(Path(onepass.__file__).parent), "/starlette/")
 KERNELS = ("rows_root", "rows_dense", "learn_block")
 ROW = {"km": 1.5, "car": "b"}
 
@@ -48,7 +50,7 @@ def chain(frame: FrameType | None) -> list[str]:
     """The functions of the library and of Starlette that lead to a frame, outermost first."""
     names: list[str] = []
     while frame is not None:
-        if any(part in frame.f_code.co_filename for part in ("/onepass/", "/starlette/")):
+        if any(part in frame.f_code.co_filename for part in SOURCES):
             names.append(frame.f_code.co_qualname)
         frame = frame.f_back
     return names[::-1]

@@ -248,6 +248,7 @@ def test_predictions_need_neither_room_in_the_queue_nor_a_store(
             queued = asyncio.create_task(outcome(model.learn(row(7))))
             await asyncio.sleep(0)
             asked = [asyncio.create_task(outcome(model.predict(PredictRequest(X)))) for _ in range(3)]
+            await asyncio.sleep(0)  # all have asked before the writer goes on
             refused = await outcome(model.learn(row(8)))
             begin.set()
             await asyncio.gather(busy, queued)

@@ -272,7 +272,7 @@ def test_tables_of_counts_have_whole_limits_and_refuse_other_values() -> None:
 def test_a_series_of_another_frequency_is_named() -> None:
     days, weeks = np.arange(40), np.arange(0, 70, 7)
     frame = {"unique_id": ["day"] * 40 + ["week"] * 10, "ds": [*days, *weeks], "y": np.ones(50)}
-    with pytest.warns(UserWarning, match="'week' has a value at every 7th step only"):
+    with pytest.warns(UserWarning, match="'week' has a value only every 7 steps, and the steps"):
         ForecastingFleet(1, 4).learn_frame(frame)
 
 

@@ -119,8 +119,7 @@ def empty_sizing(horizon: cython.Py_ssize_t) -> "FloatArray":
     relative to the sizes of the steps. ``SIZING_YOUNG`` is what the intervals of a series with 4 values are multiplied
     by; the factor falls to 1 with 12 values.
 
-    Apart from the two numbers, all entries are running estimates: means of vectors that were learned from parts of the
-    series, weighted by ``SIZING_SCORED``, are estimates from all of them.
+    Apart from the two numbers, all entries are running estimates; `combine_sizings` makes one vector of those of parts.
     """
     found = np.zeros(SIZING_HEAD + 2 * horizon)
     found[SIZING_RATIO] = 1.0
@@ -155,8 +154,8 @@ def combine_sizings(before: "FloatArray", after: "list[FloatArray]") -> "FloatAr
     tracked = np.r_[SIZING_RATIO, SIZING_YOUNG, steps : len(before)]
     moves = shares @ np.log(parts[:, tracked] / before[tracked])
     found[tracked] = before[tracked] * np.exp(times[tracked] * moves)
-    for count in (SIZING_SCORED, SIZING_SERIES):
-        found[count] = before[count] + sum(own[count] - before[count] for own in after)
+    counts = [SIZING_SCORED, SIZING_SERIES]
+    found[counts] = before[counts] + (parts - before)[:, counts].sum(axis=0)
     return np.asarray(found)
 
 

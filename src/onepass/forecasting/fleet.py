@@ -277,10 +277,10 @@ class ForecastingFleet:
                 raise ValueError(f"ds of the series {key!r} must increase: keep one value for each time, sorted")
             if own[-1] - first > len(own) + MOST_GAP:
                 raise ValueError(f"the series {key!r} has a gap of more than {MOST_GAP} steps: give it a new name")
-            rarely = int(np.gcd.reduce(np.diff(own))) if len(own) >= _FEWEST_REGULAR else 1
+            rarely = int(np.gcd.reduce(apart[1:])) if len(own) >= _FEWEST_REGULAR else 1
             if rarely > 1:
                 warnings.warn(
-                    f"the series {key!r} has a value at every {rarely}th step only, and the steps between count as "
+                    f"the series {key!r} has a value only every {rarely} steps, and the steps between count as "
                     "missing: series of another frequency belong in a fleet of their own",
                     stacklevel=3,
                 )

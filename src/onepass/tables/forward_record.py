@@ -40,7 +40,7 @@ IN_ORDER = Candidate("network in order", is_network=True, in_order=True)
 DRIFTING = Candidate("perceptron with drift", is_network=False, in_order=True, drift=True)
 LEVEL = Candidate("perceptron with a level in time", is_network=False, in_order=True, level=True)
 GAIN = 0.05
-"""Nats per row by which a model that follows the order has to be better than one that does not."""
+"""Nats per row by which a model that follows the order, or any without a level in time, has to be better."""
 CANDIDATES = {one.name: one for one in (PERCEPTRON, SHUFFLED, IN_ORDER, DRIFTING, LEVEL)}
 
 
@@ -49,7 +49,7 @@ class ForwardTest:
     """What the forward tests of a new model have found; saved with the model."""
 
     chosen: str
-    """Name of the candidate with the best score, or of the best that needs no order if that is as good."""
+    """Name of the candidate with the best score, unless it had to be better by a margin and is not."""
     scores: dict[str, float]
     """Mean log density of the targets ahead in the worse of two tests, by candidate; of numbers in units of their
     standard deviation."""
